@@ -31,7 +31,7 @@ def said(cluster: Cluster) -> list[tuple[str, str]]:
     return [(finding.level.value, finding.message) for finding in doctor.findings_about(cluster)]
 
 
-def test_nodes_with_gpus_that_nobody_watches_are_named(cast: Cast) -> None:
+def test_nodes_with_gpus_and_no_agent_are_named(cast: Cast) -> None:
     agent(cast.cluster, "gpu-1")
     text = "Nothing monitors the GPUs of gpu-2: no agent has reported them."
     assert said(cast.cluster) == [("warn", text)]
@@ -41,7 +41,7 @@ def test_nodes_with_gpus_that_nobody_watches_are_named(cast: Cast) -> None:
     assert no_answer == ("fail", "Prometheus cannot be asked: Connection refused.")
 
 
-def test_agents_everywhere_are_well_and_simulated_ones_are_called_so(cast: Cast) -> None:
+def test_agents_on_all_nodes_are_ok_and_simulated_ones_are_named(cast: Cast) -> None:
     agent(cast.cluster, "gpu-1")
     agent(cast.cluster, "gpu-2", is_simulated=True)
     assert said(cast.cluster) == [
@@ -59,7 +59,7 @@ def test_agents_everywhere_are_well_and_simulated_ones_are_called_so(cast: Cast)
     ],
     ids=["silent", "another driver", "another clock"],
 )
-def test_what_is_wrong_with_one_is_told(cast: Cast, values: dict[str, Any], text: str) -> None:
+def test_a_problem_of_one_agent_is_a_warning(cast: Cast, values: dict[str, Any], text: str) -> None:
     hears_for_long()
     Node.objects.create(cluster=cast.cluster, name="gpu-0", allocatable={"nvidia.com/gpu": 1})
     agent(cast.cluster, "gpu-0")
@@ -68,7 +68,7 @@ def test_what_is_wrong_with_one_is_told(cast: Cast, values: dict[str, Any], text
     assert [message for level, message in said(cast.cluster) if level == "warn" and message.startswith(text)]
 
 
-def test_labels_that_are_older_than_the_driver_and_failed_tests_are_told(cast: Cast) -> None:
+def test_labels_older_than_the_driver_and_failed_tests_are_warnings(cast: Cast) -> None:
     Node.objects.filter(name="gpu-1").update(labels={DRIVER: "535"})
     agent(cast.cluster, "gpu-1")
     agent(cast.cluster, "gpu-2")

@@ -41,7 +41,7 @@ def asked(cast: Cast, workspace: Workspace, query: str = "") -> Any:
     return script(cast.victor).get(f"/api/v1/workspaces/{workspace.pk}/metrics/{query}")
 
 
-def test_the_api_tells_each_figure_with_its_unit(cast: Cast) -> None:
+def test_the_api_returns_each_figure_with_its_unit(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     measured(workspace, 40, 80)
     told = asked(cast, workspace).json()
@@ -66,7 +66,7 @@ def test_a_window_is_minutes_hours_days_or_the_run(cast: Cast) -> None:
         assert asked(cast, workspace, f"?window={window}").json()["window"] == window
 
 
-def test_another_window_is_refused_with_words(cast: Cast) -> None:
+def test_any_other_window_is_refused(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     for window in ("0h", "31d", "-1h", "1y", "h", "1e9m", "٣h", ""):
         answer = asked(cast, workspace, f"?window={window}")
@@ -74,7 +74,7 @@ def test_another_window_is_refused_with_words(cast: Cast) -> None:
         assert "up to 30 days" in answer.json()["error"]["fields"]["window"][0]
 
 
-def test_the_page_says_all_of_it_without_scripts(cast: Cast) -> None:
+def test_the_page_shows_all_figures_without_scripts(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     measured(workspace, 40, 80)
     page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/metrics/?window=15m").content.decode()
@@ -92,14 +92,14 @@ def test_the_page_says_all_of_it_without_scripts(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.READY])
-def test_where_there_is_nothing_the_page_says_why(cast: Cast, phase: Phase) -> None:
+def test_the_page_says_why_there_are_no_figures(cast: Cast, phase: Phase) -> None:
     workspace = make_workspace(cast, cast.bob, phase)
     why = {Phase.WAITING: "It did not run in this period.", Phase.READY: "an admin can install Berth’s agent"}
     page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/metrics/").content.decode()
     assert why[phase].replace("’", "&#x27;") in page
 
 
-def test_an_agent_that_fell_silent_is_named_with_when(cast: Cast) -> None:
+def test_a_silent_agent_is_named_with_its_last_report(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     measured(workspace, 40, 80)
     then = timezone.now() - timedelta(minutes=9)
@@ -107,7 +107,7 @@ def test_an_agent_that_fell_silent_is_named_with_when(cast: Cast) -> None:
     assert "The agent of gpu-1 has not reported since" in asked(cast, workspace).json()["message"]
 
 
-def test_a_workspace_without_gpus_has_no_charts_of_them(cast: Cast) -> None:
+def test_a_workspace_without_gpus_has_no_gpu_charts(cast: Cast) -> None:
     cast.pool.resource_name = ""
     cast.pool.save()
     page = browser(cast.bob).get(f"/workspaces/{make_workspace(cast, cast.bob).pk}/metrics/").content.decode()
@@ -115,7 +115,7 @@ def test_a_workspace_without_gpus_has_no_charts_of_them(cast: Cast) -> None:
     assert 'data-panel="gpu_utilization"' not in page
 
 
-def test_a_sparkline_says_in_words_what_it_draws_to_who_may_see_the_workspace(cast: Cast) -> None:
+def test_a_sparkline_has_a_text_and_only_for_people_who_may_see_the_workspace(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     measured(workspace, 40, 80)
     path = f"/workspaces/sparklines/?id={workspace.pk}&id=nonsense"
@@ -125,7 +125,7 @@ def test_a_sparkline_says_in_words_what_it_draws_to_who_may_see_the_workspace(ca
     assert "busy" not in browser(cast.carol).get(path).content.decode()
 
 
-def test_as_many_queries_draw_one_sparkline_and_many(cast: Cast) -> None:
+def test_one_sparkline_takes_as_many_queries_as_many(cast: Cast) -> None:
     ids = []
     for number in range(4):
         workspace = make_workspace(cast, cast.bob, name=f"w{number}")
@@ -136,12 +136,12 @@ def test_as_many_queries_draw_one_sparkline_and_many(cast: Cast) -> None:
     assert queries(lambda: sparks.of(cast.bob, ids)) == queries(lambda: sparks.of(cast.bob, ids[:1]))
 
 
-def test_a_line_is_told_by_its_latest_mean_and_highest_whatever_is_left_open() -> None:
+def test_the_latest_mean_and_highest_value_of_a_line_ignore_gaps() -> None:
     line = Series("gpu_utilization", "%", "GPU 0", [(0, 10), (5, None), (10, 90), (15, 20), (20, None)])
     assert row_of(line) == Row("GPU 0", latest="20%", mean="40%", peak="90%")
 
 
-def test_a_line_has_a_gap_where_nothing_was_told() -> None:
+def test_a_line_has_a_gap_where_nothing_was_reported() -> None:
     assert (
         sparks.path_of([(0, 0), (1, 100), (2, None), (3, 50), (4, None)])
         == "M0.0 19.0h0L24.0 1.0M72.0 10.0h0"
@@ -153,5 +153,5 @@ def test_a_line_has_a_gap_where_nothing_was_told() -> None:
     [(72.6, "%", "73%"), (512, "MiB", "512\xa0MiB"), (12_595, "MiB", "12.3\xa0GiB"), (1.5, "cores", "1.5"),
      (249.6, "W", "250\xa0W"), (None, "%", "–")],
 )  # fmt: skip
-def test_figures_are_said_with_their_units(value: float | None, unit: str, words: str) -> None:
+def test_figures_are_written_with_their_units(value: float | None, unit: str, words: str) -> None:
     assert said(value, unit) == words

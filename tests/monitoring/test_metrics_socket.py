@@ -52,7 +52,7 @@ def use_in(frame: Any) -> list[list[Any]]:
     return [point for point in line["points"] if point[1] is not None]
 
 
-async def test_the_window_comes_as_a_whole_and_then_what_is_new(cast: Cast) -> None:
+async def test_the_whole_window_comes_first_and_then_new_points(cast: Cast) -> None:
     workspace = await in_thread(measured)(cast)
     async with socket(f"/ws/workspaces/{workspace.pk}/metrics/?window=15m", cast.victor) as wire:
         whole = await wire.hear()
@@ -66,13 +66,13 @@ async def test_the_window_comes_as_a_whole_and_then_what_is_new(cast: Cast) -> N
         assert len(use_in(newest)) < 20
 
 
-async def test_a_window_that_is_none_is_the_usual_one(cast: Cast) -> None:
+async def test_an_unknown_window_is_replaced_by_the_default(cast: Cast) -> None:
     workspace = await in_thread(measured)(cast)
     async with socket(f"/ws/workspaces/{workspace.pk}/metrics/?window=soon", cast.bob) as wire:
         assert (await wire.hear())["window"] == "1h"
 
 
-def test_each_reads_in_the_language_of_their_page(cast: Cast) -> None:
+def test_messages_are_in_the_language_of_the_page(cast: Cast) -> None:
     workspace, other = measured(cast), make_workspace(cast, cast.bob, name="idle")
     with translation.override("ko"):
         words = figures_json(of_workspace(other, "1h"), "1h")["message"]
@@ -80,7 +80,7 @@ def test_each_reads_in_the_language_of_their_page(cast: Cast) -> None:
     assert [json.loads(one.frame)["message"] for one in found if isinstance(one, Told)][1] == words
 
 
-async def test_who_loses_access_is_put_out(cast: Cast) -> None:
+async def test_a_socket_is_closed_when_its_person_loses_access(cast: Cast) -> None:
     workspace = await in_thread(measured)(cast)
     async with socket(f"/ws/workspaces/{workspace.pk}/metrics/", cast.victor) as wire:
         await wire.hear()
@@ -89,7 +89,7 @@ async def test_who_loses_access_is_put_out(cast: Cast) -> None:
         assert await wire.closed_with() == 4404
 
 
-def test_as_many_queries_answer_one_and_a_hundred_who_look_at_it(cast: Cast) -> None:
+def test_a_hundred_viewers_take_as_many_queries_as_one(cast: Cast) -> None:
     workspace = measured(cast)
 
     asked = [Asked(actor, workspace.pk, "1h", None, "en") for actor in (cast.bob, cast.victor)]

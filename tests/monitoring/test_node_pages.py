@@ -30,7 +30,7 @@ def own_page(cast: Cast, node: str = "gpu-1") -> str:
     return page_of(cast, f"{LIST}{Node.objects.get(name=node).pk}/change/")
 
 
-def test_the_list_says_of_each_how_it_is(cast: Cast) -> None:
+def test_the_list_shows_the_state_of_each_node(cast: Cast) -> None:
     furnish(cast)
     Node.objects.filter(name="gpu-1").update(system={"kernelVersion": "6.8.0-1"})
     Node.objects.filter(name="gpu-2").update(unschedulable=True)
@@ -48,13 +48,13 @@ def test_the_list_says_of_each_how_it_is(cast: Cast) -> None:
     assert "gpu-1" not in page_of(cast, f"{LIST}?state=out").partition('id="result_list"')[2]
 
 
-def test_an_agent_that_fell_silent_is_called_so(cast: Cast) -> None:
+def test_a_silent_agent_is_shown_as_silent(cast: Cast) -> None:
     furnish(cast)
     AgentState.objects.update(seen_at=timezone.now() - timedelta(minutes=9))
     assert "silent, <time " in page_of(cast)
 
 
-def test_a_nodes_page_tells_its_gpus_errors_troubles_and_who_is_on_it(cast: Cast) -> None:
+def test_a_nodes_page_shows_its_gpus_errors_troubles_and_workspaces(cast: Cast) -> None:
     furnish(cast)
     Node.objects.filter(name="gpu-1").update(
         system={"kubeletVersion": "v1.34.1"},
@@ -69,14 +69,14 @@ def test_a_nodes_page_tells_its_gpus_errors_troubles_and_who_is_on_it(cast: Cast
         assert words in seen, words
 
 
-def test_a_node_of_which_nobody_tells_has_a_page_too(cast: Cast) -> None:
+def test_a_node_without_an_agent_has_a_page(cast: Cast) -> None:
     seen = own_page(cast, "gpu-2")
     assert "No GPU data yet." in seen
     assert "It was not tested yet." in seen
     assert "nothing uses a GPU" in seen
 
 
-def test_pods_that_ask_for_gpus_are_on_a_node_of_which_nobody_tells(cast: Cast) -> None:
+def test_pods_that_request_gpus_are_shown_on_a_node_without_an_agent(cast: Cast) -> None:
     for name, resource in (("mine", "nvidia.com/gpu"), ("cut", "nvidia.com/mig-1g.10gb"), ("none", "cpu")):
         PodUsage.objects.create(
             cluster=cast.cluster, node="gpu-2", uid=name, namespace="lab", name=name, requests={resource: 1}
@@ -86,7 +86,7 @@ def test_pods_that_ask_for_gpus_are_on_a_node_of_which_nobody_tells(cast: Cast) 
     assert "nothing uses a GPU" not in seen
 
 
-def test_as_many_queries_tell_of_one_node_and_of_many(cast: Cast) -> None:
+def test_the_list_takes_as_many_queries_for_one_node_as_for_many(cast: Cast) -> None:
     furnish(cast)
     few = queries(lambda: page_of(cast))
     furnish(cast, "gpu-2")
@@ -103,7 +103,7 @@ def test_a_preview_takes_as_many_queries_for_one_node_as_for_many(cast: Cast, ac
     assert queries(lambda: action.effects(cast.admin, nodes)) == few
 
 
-def test_nodes_over_rest_tell_their_health_and_their_gpus(cast: Cast) -> None:
+def test_nodes_in_the_api_have_their_health_and_their_gpus(cast: Cast) -> None:
     furnish(cast)
     Node.objects.filter(name="gpu-1").update(out_code="node_lost")
     told = {one["name"]: one for one in browser(cast.admin).get("/api/v1/nodes/").json()["results"]}

@@ -43,7 +43,7 @@ def test_the_list_shows_what_is_open_and_other_states_when_asked(cast: Cast, cli
         assert name in text_of(client.get(PAGE, {"state": state}))
 
 
-def test_each_deed_says_what_it_will_do_or_why_not(cast: Cast, client: Client) -> None:
+def test_each_action_says_what_it_will_do_or_why_not(cast: Cast, client: Client) -> None:
     workspace = make_workspace(cast, cast.bob, name="train")
     left = finding(cast, "unwanted")
     changed = finding(cast, "changed", "StatefulSet", workspace=workspace, data={"fields": [FIELD]})
@@ -81,7 +81,7 @@ def test_a_cluster_that_does_not_answer_leaves_the_finding_and_says_why(cast: Ca
     assert Finding.objects.open().get() == left
 
 
-def test_a_person_who_is_no_admin_sees_none_of_it(cast: Cast) -> None:
+def test_only_admins_see_the_page(cast: Cast) -> None:
     row = finding(cast, "unwanted")
     client = browser(cast.alice)
     for path in (PAGE, f"{PAGE}{row.pk}/change/"):
@@ -90,7 +90,7 @@ def test_a_person_who_is_no_admin_sees_none_of_it(cast: Cast) -> None:
     assert not Look.objects.exists()
 
 
-def test_look_now_has_a_worker_look_at_every_cluster(
+def test_check_now_enqueues_a_look_at_every_cluster(
     cast: Cast, client: Client, django_capture_on_commit_callbacks: Any
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
@@ -101,7 +101,7 @@ def test_look_now_has_a_worker_look_at_every_cluster(
     assert client.get(f"{PAGE}look/").status_code == 405
 
 
-def test_the_overview_and_the_metrics_count_it(cast: Cast, client: Client) -> None:
+def test_the_overview_and_the_metrics_count_open_findings(cast: Cast, client: Client) -> None:
     finding(cast, "unwanted")
     finding(cast, "kept", "PersistentVolumeClaim")
     finding(cast, "missing", name="new-one", confirmed_at=None)
@@ -110,7 +110,7 @@ def test_the_overview_and_the_metrics_count_it(cast: Cast, client: Client) -> No
     assert [read["berth_drift_findings", what] for what in ("unwanted", "kept", "missing")] == [1, 1, 0]
 
 
-def test_the_page_of_one_finding_tells_it_in_words_with_its_history(cast: Cast, client: Client) -> None:
+def test_the_page_of_a_finding_shows_its_text_and_history(cast: Cast, client: Client) -> None:
     workspace = make_workspace(cast, cast.bob, name="train")
     row = finding(cast, "changed", "Service", workspace=workspace, data={"fields": [FIELD]})
     text = text_of(client.get(f"{PAGE}{row.pk}/change/"))

@@ -23,9 +23,7 @@ from monitoring.models import Finding, Look, What
 from tests.admin_forms import confirm, preview
 from tests.cast import Cast
 from tests.monitoring.drift.findings import PAGE, finding
-from tests.monitoring.drift.listing import Listing, looked
-from tests.monitoring.drift.managed import SET, entry, of
-from tests.monitoring.drift.objects import NAMESPACE, body, fences, of_a_run
+from tests.monitoring.drift.objects import NAMESPACE, SET, Listing, body, entry, fences, looked, of, of_a_run
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Desired, Phase, Workspace
@@ -49,29 +47,26 @@ def claim(row: Workspace, namespace: str = NAMESPACE, volume: str = "pv-1") -> d
 
 
 @pytest.mark.parametrize("label", ["no-uuid", "00000000-0000-4000-8000-00000000000b"])
-def test_a_label_makes_no_tenants_namespace_and_no_fence_one_of_nobody(label: str) -> None:
-    labelled = [
-        one | {"metadata": one["metadata"] | {"labels": {"berth.dev/workspace": label}}} for one in fences()
-    ]
+def test_a_label_cannot_make_a_tenants_objects_unwanted(label: str) -> None:
+    labelled = fences()
+    for one in labelled:
+        one["metadata"]["labels"] = {"berth.dev/workspace": label}
     assert list(drift({}, {NAMESPACE: "demo"}, map(thing_of, labelled))) == []
     set_by = entry("kubectl-label", {"f:metadata": {"f:labels": {"f:berth.dev/workspace": {}}}})
     labelled[0]["metadata"]["managedFields"] = [set_by]
-    (one,) = [
-        each
-        for each in drift({}, {NAMESPACE: "demo"}, map(thing_of, labelled))
-        if each.key.kind == "Namespace"
-    ]
+    found = drift({}, {NAMESPACE: "demo"}, map(thing_of, labelled))
+    (one,) = [each for each in found if each.key.kind == "Namespace"]
     assert (one.what, one.differences[-1].by) == (What.CHANGED, "")
     assert "berth.dev/workspace" in one.differences[0].path
 
 
-def test_a_claim_of_a_kept_volumes_name_in_another_namespace_is_no_kept_volume(cast: Cast) -> None:
+def test_a_pvc_in_another_namespace_is_no_kept_volume(cast: Cast) -> None:
     row = kept(cast)
     assert looked(cast, claim(row)) == [(What.KEPT, "PersistentVolumeClaim")]
     assert looked(cast, claim(row, "berth-second")) == [(What.UNWANTED, "PersistentVolumeClaim")]
 
 
-def test_a_cluster_under_two_names_shows_nobodys_workspace_as_unwanted(cast: Cast) -> None:
+def test_a_cluster_under_two_names_shows_no_workspace_as_unwanted(cast: Cast) -> None:
     row = make_workspace(cast, cast.bob)
     again = Cluster.objects.create(slug="again", name="Again", connection=Cluster.Connection.KUBECONFIG)
     api: Any = Listing(*of_a_run(row.pk), claim(row), body("Secret", "copy", str(row.pk)))
@@ -92,9 +87,8 @@ class Holding:
         self.deleted: list[str] = []
 
     def each(self, kind: str, *, fields: dict[str, str], **_: Any) -> Any:
-        yield from (
-            one for one in self.bodies if one["kind"] == kind and one["metadata"]["name"] in fields.values()
-        )
+        names = fields.values()
+        yield from (one for one in self.bodies if one["kind"] == kind and one["metadata"]["name"] in names)
 
     def get(self, kind: str, namespace: str, name: str) -> Any:
         self.meanwhile()
@@ -111,19 +105,11 @@ class Holding:
 
 
 def kept_finding(cast: Cast, row: Workspace) -> Finding:
-    at = claim(row)["metadata"]
-    return finding(
-        cast,
-        "kept",
-        "PersistentVolumeClaim",
-        name=at["name"],
-        uid=at["uid"],
-        workspace=row,
-        workspace_uuid=row.pk,
-    )
+    fields = {"name": f"ws-{row.pk}-home", "workspace": row, "workspace_uuid": row.pk}
+    return finding(cast, "kept", "PersistentVolumeClaim", **fields)
 
 
-def test_data_is_not_deleted_of_what_another_admin_hands_back_meanwhile(
+def test_data_is_kept_if_another_admin_restores_the_workspace_meanwhile(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = kept(cast)
@@ -135,7 +121,7 @@ def test_data_is_not_deleted_of_what_another_admin_hands_back_meanwhile(
     assert (api.deleted, api.policies, row.deleted_at, len(row.volumes)) == ([], [], None, 1)
 
 
-def test_what_is_being_deleted_with_its_data_is_handed_back_to_nobody_and_kept_where_it_was_refused(
+def test_a_workspace_whose_data_is_deleted_cannot_be_restored_unless_the_cluster_refused(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = kept(cast)
@@ -153,7 +139,7 @@ def test_what_is_being_deleted_with_its_data_is_handed_back_to_nobody_and_kept_w
         admin_repair.restore_deleted(cast.admin, row)
 
 
-def test_a_claim_that_a_hand_made_anew_takes_no_kept_volume_along(
+def test_a_pvc_created_again_by_hand_does_not_delete_the_kept_volume(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = kept(cast)
@@ -164,23 +150,20 @@ def test_a_claim_that_a_hand_made_anew_takes_no_kept_volume_along(
     assert row.volumes == {f"ws-{row.pk}-home": "pv-1"}
 
 
-def test_what_is_handed_back_finds_a_name_however_many_are_taken(cast: Cast) -> None:
+def test_a_restored_workspace_gets_a_free_name_however_many_are_taken(cast: Cast) -> None:
     row = kept(cast)
     Workspace.objects.filter(pk=row.pk).update(name="n" * 63)
     taken = ["n" * 63, *(f"{'n' * 58}-{number}" for number in range(2, 120))]
     one = make_workspace(cast, cast.bob, Phase.STOPPED, name="other")
-    values = {
-        f.attname: getattr(one, f.attname)
-        for f in Workspace._meta.concrete_fields
-        if f.attname not in ("id", "name")
-    }
-    Workspace.objects.bulk_create([Workspace(name=name, **values) for name in taken])
+    values = Workspace.objects.values().get(pk=one.pk)
+    del values["id"], values["name"]
+    Workspace.objects.bulk_create(Workspace(name=name, **values) for name in taken)
     assert admin_repair.restore_deleted(cast.admin, row)
     row.refresh_from_db()
     assert row.name == f"{'n' * 58}-120"
 
 
-def test_a_fence_is_made_in_no_namespace_of_another_installation_and_of_no_tenant(
+def test_a_namespace_object_is_recreated_only_for_a_tenant_of_this_installation(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(actions, "api_for", lambda cluster: Holding())  # a cluster without objects of ours
@@ -195,7 +178,7 @@ def test_a_fence_is_made_in_no_namespace_of_another_installation_and_of_no_tenan
 # --- Content of objects
 
 
-def test_what_is_written_into_an_object_is_shown_bounded_and_without_what_turns_text_around() -> None:
+def test_values_of_an_object_are_shown_bounded_and_printable() -> None:
     image: Any = {"f:spec": {"f:template": {"f:spec": {"f:image": {}}}}}
     evil = "a\0b\u202e" + "x" * 9000
     stateful = of("StatefulSet", entry("berth", SET), entry("kube\x1b[31m", image))
@@ -205,7 +188,7 @@ def test_what_is_written_into_an_object_is_shown_bounded_and_without_what_turns_
 
 
 @pytest.mark.parametrize("field", ['k:{"name":"a"}', "i:-1", "i:7", 'v:"b"', "f:c"])
-def test_owned_fields_that_fit_nothing_are_no_fault(field: str) -> None:
+def test_owned_fields_that_do_not_exist_cause_no_error(field: str) -> None:
     forged = entry("forger", {"f:spec": {"f:externalIPs": {field: {}}, "f:ports": {}}})
     (first, _ports, *_rest) = differences(of("Service", forged, spec={"externalIPs": ["192.0.2.7"]}))
     assert first.value is None
@@ -218,7 +201,7 @@ def test_owned_fields_deeper_than_any_object_are_cut() -> None:
     assert differences(of("Service", entry("forger", {"f:spec": deep})))[0].path.startswith("spec.a.a")
 
 
-def test_only_what_was_seen_is_taken_away_though_a_list_was_put_into_another_order() -> None:
+def test_a_removal_tests_first_that_the_value_is_the_one_that_was_seen() -> None:
     added = entry("kubectl", {"f:spec": {"f:ports": {'k:{"port":9}': {".": {}, "f:port": {}}}}})
     service = of("Service", added, spec={"ports": [{"port": 8}, {"port": 9}]})
     wanted = {"spec": {"ports": [{"port": 8}]}}
@@ -236,7 +219,7 @@ def changed_set(cast: Cast, *entries: dict[str, Any], **spec: Any) -> tuple[Work
     return row, bodies
 
 
-def test_a_look_writes_down_what_no_database_keeps_and_no_page_could_show(
+def test_a_look_stores_odd_and_huge_changes_so_that_pages_can_show_them(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields: dict[str, Any] = {f"f:{number}": {} for number in range(400)}
@@ -268,9 +251,7 @@ def test_a_look_that_fails_says_so_and_resolves_nothing(cast: Cast, monkeypatch:
     assert Finding.objects.open().get() == left
 
 
-def test_a_cluster_that_is_read_for_ever_is_told_before_the_task_is_ended(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_look_that_takes_too_long_ends_with_an_error(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     left = finding(cast, "unwanted")
     monkeypatch.setattr("monitoring.drift.survey.MOST_SECONDS", -1.0)
     monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(*fences()))
@@ -280,7 +261,7 @@ def test_a_cluster_that_is_read_for_ever_is_told_before_the_task_is_ended(
     assert Finding.objects.open().get() == left
 
 
-def test_what_changed_between_looking_and_confirming_is_asked_again_though_its_words_are_the_same(
+def test_a_change_between_preview_and_confirmation_is_asked_again(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field = {"path": "data.start.sh", "by": "kubectl", "at": "2026-01-01T00:00:10Z", "value": None}

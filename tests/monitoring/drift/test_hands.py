@@ -35,9 +35,7 @@ def by_hand(api: Api, kind: str, namespace: str | None, name: str, body: list[di
 
 
 @pytest.mark.slow
-def test_what_is_changed_and_missing_is_found_and_made_again_while_the_pod_runs_on(
-    house: Cast, api: Api
-) -> None:
+def test_changed_and_missing_objects_are_recreated_while_the_pod_runs_on(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     name, namespace = workspace.object_name, house.demo.namespace
     assert look_for_a_while(house.cluster) == set()
@@ -80,7 +78,7 @@ def test_what_is_changed_and_missing_is_found_and_made_again_while_the_pod_runs_
 
 
 @pytest.mark.slow
-def test_what_is_accepted_is_no_finding_until_it_changes_once_more(house: Cast, api: Api) -> None:
+def test_an_accepted_change_is_a_finding_again_once_it_changes(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/other:1"})
     look_for_a_while(house.cluster)
@@ -118,7 +116,7 @@ def test_a_pod_gets_its_finalizer_back_and_for_anything_else_the_workspace_resta
 
 
 @pytest.mark.slow
-def test_what_lost_our_label_gets_it_back(house: Cast, api: Api) -> None:
+def test_an_object_that_lost_our_label_gets_it_back(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     label = [{"op": "remove", "path": "/metadata/labels/berth.dev~1workspace"}]
     by_hand(api, "Secret", house.demo.namespace, workspace.object_name, label)

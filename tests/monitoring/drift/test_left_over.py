@@ -53,9 +53,7 @@ def policy(api: Api, volume: str) -> str:
     return str(found["spec"]["persistentVolumeReclaimPolicy"])
 
 
-def test_nobodys_objects_are_found_and_deleted_by_an_admin_alone(
-    house: Cast, api: Api, namespace: str
-) -> None:
+def test_unwanted_objects_are_deleted_only_by_an_admin(house: Cast, api: Api, namespace: str) -> None:
     api.apply(planted("Secret", namespace, "left", data={"a": "aGlkZGVu"}))
     api.apply(planted("ConfigMap", namespace, "old", workspace="no-uuid"))
     assert unwanted(house) == {("Secret", "left"), ("ConfigMap", "old")}
@@ -69,7 +67,7 @@ def test_nobodys_objects_are_found_and_deleted_by_an_admin_alone(
     assert "hidden" not in str(entry.data) and "aGlkZGVu" not in str(entry.data)
 
 
-def test_what_is_another_thing_by_now_is_left_alone(house: Cast, api: Api, namespace: str) -> None:
+def test_an_object_that_was_replaced_is_left_alone(house: Cast, api: Api, namespace: str) -> None:
     api.apply(planted("Secret", namespace, "left"))
     assert unwanted(house) == {("Secret", "left")}
     seen = finding("Secret")
@@ -105,7 +103,7 @@ def test_two_installations_on_one_cluster_see_nothing_of_each_other(
         api.delete("Namespace", None, f"berth-{other[:8]}")
 
 
-def test_a_namespace_of_no_tenant_is_told_and_left_to_a_hand(house: Cast, api: Api) -> None:
+def test_a_namespace_without_a_tenant_is_found_but_not_deleted(house: Cast, api: Api) -> None:
     name = f"berth-gone-{uuid4().hex[:6]}"
     api.apply(bare_namespace(name))
     try:
@@ -117,7 +115,7 @@ def test_a_namespace_of_no_tenant_is_told_and_left_to_a_hand(house: Cast, api: A
 
 
 @pytest.mark.slow
-def test_a_pod_of_nobody_is_let_go_once_it_was_deleted_and_its_end_was_seen(
+def test_the_finalizer_of_an_unowned_pod_is_removed_after_its_end(
     house: Cast, api: Api, namespace: str
 ) -> None:
     workspace = str(uuid4())
@@ -148,9 +146,7 @@ def deleted(house: Cast, api: Api) -> Iterator[Workspace]:
 
 
 @pytest.mark.slow
-def test_a_deleted_workspace_is_handed_back_with_its_volume(
-    house: Cast, api: Api, deleted: Workspace
-) -> None:
+def test_a_deleted_workspace_is_restored_with_its_volume(house: Cast, api: Api, deleted: Workspace) -> None:
     home, volumes = f"{deleted.object_name}-home", deleted.volumes
     assert look_for_a_while(house.cluster) == {("kept", "PersistentVolumeClaim", home)}
     launched(house, name=deleted.name)  # its owner has another workspace of that name by now
@@ -165,7 +161,7 @@ def test_a_deleted_workspace_is_handed_back_with_its_volume(
 
 
 @pytest.mark.slow
-def test_a_kept_claim_is_deleted_and_its_data_stays(house: Cast, api: Api, deleted: Workspace) -> None:
+def test_a_kept_pvc_is_deleted_and_its_data_stays(house: Cast, api: Api, deleted: Workspace) -> None:
     home = f"{deleted.object_name}-home"
     volume = volume_of(api, house.demo.namespace, home)
     look_for_a_while(house.cluster)
@@ -177,7 +173,7 @@ def test_a_kept_claim_is_deleted_and_its_data_stays(house: Cast, api: Api, delet
 
 
 @pytest.mark.slow
-def test_data_goes_only_by_the_deed_that_says_so(house: Cast, api: Api, deleted: Workspace) -> None:
+def test_data_is_deleted_only_by_the_action_that_says_so(house: Cast, api: Api, deleted: Workspace) -> None:
     home = f"{deleted.object_name}-home"
     volume = volume_of(api, house.demo.namespace, home)
     look_for_a_while(house.cluster)
@@ -189,7 +185,7 @@ def test_data_goes_only_by_the_deed_that_says_so(house: Cast, api: Api, deleted:
 
 
 @pytest.mark.slow
-def test_a_claim_that_only_names_anothers_volume_does_not_take_it_along(
+def test_deleting_a_pvc_that_only_names_anothers_volume_keeps_the_volume(
     house: Cast, api: Api, deleted: Workspace
 ) -> None:
     volume = volume_of(api, house.demo.namespace, f"{deleted.object_name}-home")

@@ -52,7 +52,7 @@ def shown() -> list[str]:
 # --- Written findings
 
 
-def test_a_finding_is_shown_once_it_lasted_a_minute(cast: Cast) -> None:
+def test_a_finding_is_shown_after_a_minute(cast: Cast) -> None:
     seen(cast, secret())
     seen(cast, secret())  # an admin asked for another look at once
     assert shown() == []
@@ -60,13 +60,13 @@ def test_a_finding_is_shown_once_it_lasted_a_minute(cast: Cast) -> None:
     assert shown() == ["left"]
 
 
-def test_what_is_over_before_it_was_shown_leaves_no_trace(cast: Cast) -> None:
+def test_a_finding_that_was_never_shown_leaves_no_row(cast: Cast) -> None:
     seen(cast, secret())
     seen(cast, minute=1)
     assert not Finding.objects.exists()
 
 
-def test_what_the_next_look_does_not_see_is_over_by_itself_and_may_come_again(cast: Cast) -> None:
+def test_a_finding_ends_when_a_look_does_not_see_it_and_may_come_again(cast: Cast) -> None:
     seen(cast, secret())
     seen(cast, secret(), minute=1)
     seen(cast, minute=6)
@@ -84,7 +84,7 @@ def test_a_look_that_sees_the_same_writes_nothing(cast: Cast) -> None:
     assert not [one["sql"] for one in captured if one["sql"].startswith(("INSERT", "UPDATE"))]
 
 
-def test_what_moves_is_neither_over_nor_new(cast: Cast) -> None:
+def test_findings_of_a_workspace_in_transition_stay_as_they_are(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     seen(cast, secret(workspace=workspace.pk))
     seen(cast, secret(workspace=workspace.pk), minute=1)
@@ -93,7 +93,7 @@ def test_what_moves_is_neither_over_nor_new(cast: Cast) -> None:
     assert Finding.objects.get().workspace == workspace
 
 
-def test_what_was_accepted_is_a_finding_again_once_it_changes(cast: Cast) -> None:
+def test_an_accepted_finding_is_open_again_once_it_changes(cast: Cast) -> None:
     seen(cast, changed("3"))
     seen(cast, changed("3"), minute=1)
     Finding.objects.update(accepted_at=NOW, accepted_by=cast.admin.user)
@@ -132,12 +132,12 @@ def test_a_cluster_is_looked_at_every_five_minutes(cast: Cast) -> None:
     assert due(NOW + 6 * MINUTE) == []
 
 
-def test_a_clock_that_was_set_back_delays_nothing_for_as_long(cast: Cast) -> None:
+def test_a_clock_that_was_set_back_delays_no_look(cast: Cast) -> None:
     looked(cast, ended_at=NOW + 60 * MINUTE)
     assert due(NOW) == [cast.cluster]
 
 
-def test_something_new_is_looked_at_again_a_minute_later(cast: Cast) -> None:
+def test_a_new_finding_needs_a_second_look_a_minute_later(cast: Cast) -> None:
     seen(cast, secret())
     looked(cast, ended_at=NOW)
     assert due(NOW + MINUTE / 2) == []
@@ -146,13 +146,13 @@ def test_something_new_is_looked_at_again_a_minute_later(cast: Cast) -> None:
     assert due(NOW + 1.1 * MINUTE) == []
 
 
-def test_one_that_is_on_its_way_is_not_asked_for_again_unless_it_was_lost(cast: Cast) -> None:
+def test_a_queued_look_is_not_queued_again_unless_it_was_lost(cast: Cast) -> None:
     looked(cast, ended_at=None, queued_at=NOW)
     assert due(NOW + MINUTE) == []
     assert due(NOW + 11 * MINUTE) == [cast.cluster]
 
 
-def test_what_an_admin_asks_for_is_due_at_once(cast: Cast) -> None:
+def test_a_look_that_an_admin_requests_is_due_at_once(cast: Cast) -> None:
     looked(cast, ended_at=NOW, wanted_at=NOW)
     assert due(NOW) == [cast.cluster]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from monitoring.drift.ownership import differences, pointer_to, value_at
-from tests.monitoring.drift.managed import SET, entry, of
+from tests.monitoring.drift.objects import SET, entry, of
 
 CONTAINER = 'k:{"name":"workspace"}'
 IMAGE: dict[str, Any] = {"f:spec": {"f:template": {"f:spec": {"f:containers": {CONTAINER: {"f:image": {}}}}}}}
@@ -18,12 +18,12 @@ def told(body: dict[str, Any]) -> list[tuple[str, str, str | None]]:
     return [(one.path, one.by, one.value) for one in differences(body)]
 
 
-def test_an_image_that_somebody_set_names_who_and_what() -> None:
+def test_a_changed_image_is_shown_with_who_set_it() -> None:
     body = of("StatefulSet", entry("berth", SET), entry("kubectl-set", IMAGE), spec={"template": TEMPLATE})
     assert told(body) == [("spec.template.spec.containers[name=workspace].image", "kubectl-set", "other:2")]
 
 
-def test_what_a_controller_says_of_the_status_is_its_own() -> None:
+def test_the_status_belongs_to_its_controller() -> None:
     status = entry("kube-controller-manager", {"f:status": {"f:replicas": {}}}, subresource="status")
     assert told(of("StatefulSet", entry("berth", SET), status)) == []
 
@@ -35,12 +35,12 @@ def test_replicas_set_by_the_scale_subresource_count() -> None:
     ]
 
 
-def test_what_was_taken_away_is_told_though_nobody_has_it() -> None:
+def test_a_removed_field_is_a_difference_without_an_owner() -> None:
     kept: dict[str, Any] = {"f:data": {"f:jupyter-token": {}, "f:ssh_host_ed25519_key": {}}}
     assert told(of("Secret", entry("berth", kept))) == [("data.authorized_keys", "", None)]
 
 
-def test_of_a_secret_only_the_key_is_told() -> None:
+def test_only_the_key_of_a_changed_secret_is_shown() -> None:
     owned: dict[str, Any] = {"f:data": {"f:ssh_host_ed25519_key": {}, "f:authorized_keys": {}}}
     edit = entry("kubectl-edit", {"f:data": {"f:jupyter-token": {}}})
     body = of("Secret", entry("berth", owned), edit, data={"jupyter-token": "aGlkZGVu"})
@@ -56,12 +56,12 @@ def test_of_a_secret_only_the_key_is_told() -> None:
         {"f:status": {"f:loadBalancer": {}}},
     ],
 )
-def test_what_others_add_for_themselves_is_theirs(owned: dict[str, Any]) -> None:
+def test_fields_that_others_add_for_themselves_are_no_difference(owned: dict[str, Any]) -> None:
     service = entry("berth", {"f:spec": {"f:type": {}, "f:selector": {}, "f:ports": {}}})
     assert told(of("Service", service, entry("controller", owned))) == []
 
 
-def test_our_labels_and_a_namespaces_pod_security_are_kept() -> None:
+def test_our_labels_and_a_namespaces_pod_security_are_watched() -> None:
     enforce = "pod-security.kubernetes.io/enforce"
     labels: dict[str, Any] = {"f:metadata": {"f:labels": {"f:berth.dev/tenant": {}, f"f:{enforce}": {}}}}
     body = of("Namespace", entry("kubectl-label", labels))
@@ -72,7 +72,7 @@ def test_our_labels_and_a_namespaces_pod_security_are_kept() -> None:
     ]
 
 
-def test_a_pod_is_its_controllers_but_for_what_others_set_later_and_our_finalizer() -> None:
+def test_a_pod_differs_by_later_changes_of_others_and_without_its_finalizer() -> None:
     made = entry("k3s", {"f:metadata": {"f:ownerReferences": {}}, "f:spec": {"f:containers": {}}})
     later = entry("kubectl-edit", {"f:spec": {"f:containers": {CONTAINER: {"f:image": {}}}}})
     pod = of("Pod", made, spec={"nodeName": "n", "containers": [{"name": "workspace", "image": "i"}]})
@@ -83,7 +83,7 @@ def test_a_pod_is_its_controllers_but_for_what_others_set_later_and_our_finalize
     assert told(pod) == [("spec.containers[name=workspace].image", "kubectl-edit", "i")]
 
 
-def test_another_value_by_the_same_hand_is_another_difference() -> None:
+def test_another_value_is_another_difference() -> None:
     def digest(replicas: int) -> str:
         scaled = entry("kubectl", {"f:spec": {"f:replicas": {}}})
         (one,) = differences(of("StatefulSet", entry("berth", SET), scaled, spec={"replicas": replicas}))
@@ -92,7 +92,7 @@ def test_another_value_by_the_same_hand_is_another_difference() -> None:
     assert digest(2) == digest(2) != digest(3)
 
 
-def test_a_server_that_does_not_tell_is_believed_to_have_nothing_to_tell() -> None:
+def test_without_managed_fields_there_are_no_differences() -> None:
     assert differences({"kind": "Service", "metadata": {"name": "x"}}) == []
 
 

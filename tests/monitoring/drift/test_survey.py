@@ -12,15 +12,14 @@ from monitoring.drift.survey import METADATA_ONLY, survey
 from monitoring.models import What
 from tests.cast import Cast
 from tests.monitoring.counted import queries
-from tests.monitoring.drift.listing import Listing, looked
-from tests.monitoring.drift.objects import of_a_run
+from tests.monitoring.drift.objects import Listing, looked, of_a_run
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db
 
 
-def test_what_is_launched_and_what_stops_while_the_cluster_is_read_is_no_finding(cast: Cast) -> None:
+def test_a_workspace_that_starts_or_stops_during_a_survey_is_no_finding(cast: Cast) -> None:
     ready = make_workspace(cast, cast.bob)
 
     def stops() -> None:
@@ -35,7 +34,7 @@ def test_what_is_launched_and_what_stops_while_the_cluster_is_read_is_no_finding
     assert looked(cast, *bodies, meanwhile=lambda: rows.update(deleted_at=None)) == []
 
 
-def test_a_look_of_which_a_list_breaks_off_comes_to_no_end(cast: Cast) -> None:
+def test_a_list_that_breaks_off_fails_the_survey(cast: Cast) -> None:
     def breaks_off() -> None:
         raise ClusterUnavailable("cut off")
 
@@ -43,7 +42,7 @@ def test_a_look_of_which_a_list_breaks_off_comes_to_no_end(cast: Cast) -> None:
         looked(cast, meanwhile=breaks_off)
 
 
-def test_of_secrets_the_values_are_not_asked_for(cast: Cast) -> None:
+def test_the_values_of_secrets_are_not_requested(cast: Cast) -> None:
     api: Any = Listing()
     survey(cast.cluster, api)
     assert api.whole == {"StatefulSet", "Service", "PersistentVolumeClaim", "Pod"}

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from clusters.models import Gpu, Node
 from monitoring.health import judging
 from monitoring.models import Trouble
 from tests.cast import Cast
 from tests.monitoring.health.ward import NODE, Ward
+from tests.shared.concurrency import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def all_at_once(*deeds: Callable[[], None]) -> list[BaseException]:
-    start, failed = threading.Barrier(len(deeds)), list[BaseException]()
-
-    def run(deed: Callable[[], None]) -> None:
-        try:
-            start.wait(30)
-            deed()
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run, args=(deed,)) for deed in deeds]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return failed
 
 
 def test_reports_changes_of_the_node_and_looks_write_one_trouble(ward: Ward, cast: Cast) -> None:
@@ -52,7 +30,8 @@ def test_reports_changes_of_the_node_and_looks_write_one_trouble(ward: Ward, cas
     def look() -> None:
         judging.judge(cast.cluster.pk, NODE)
 
-    assert all_at_once(lambda: report(0), lambda: report(1), change, look, look) == []
+    work = (lambda: report(0), lambda: report(1), change, look, look)
+    at_once(lambda number: work[number](), len(work))
     found = sorted(Trouble.objects.filter(ended_at=None).values_list("subject", "code"))
     assert found == [("GPU-0", "gpu_lost"), ("GPU-1", "gpu_lost"), (NODE, "node_short_of_disk")]
     assert sorted(Gpu.objects.exclude(out_code="").values_list("uuid", flat=True)) == ["GPU-0", "GPU-1"]

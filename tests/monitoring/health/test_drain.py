@@ -55,13 +55,13 @@ def body(api: PlayedApi) -> dict[str, Any]:
     return found
 
 
-def test_a_node_is_closed_with_who_and_why_and_opened_again(ward: Ward, api: PlayedApi, node: Node) -> None:
+def test_a_closed_node_names_who_closed_it_and_why_until_it_is_opened(
+    ward: Ward, api: PlayedApi, node: Node
+) -> None:
     assert drain.cordon(ward.cast.admin, node, "a fan is loud")
     assert body(api)["spec"]["unschedulable"] is True
-    assert body(api)["metadata"]["annotations"] == {
-        drain.CORDONED_BY: "admin",
-        drain.CORDONED_WHY: "a fan is loud",
-    }
+    why = {drain.CORDONED_BY: "admin", drain.CORDONED_WHY: "a fan is loud"}
+    assert body(api)["metadata"]["annotations"] == why
     assert not drain.cordon(ward.cast.admin, node)  # asking twice is no error
     assert drain.uncordon(ward.cast.admin, node)
     assert not body(api)["spec"].get("unschedulable")
@@ -79,7 +79,7 @@ def test_only_admins_may(ward: Ward, api: PlayedApi, node: Node) -> None:
     assert not body(api)["spec"].get("unschedulable")
 
 
-def test_a_cluster_that_is_away_is_said(ward: Ward, api: PlayedApi, node: Node) -> None:
+def test_a_drain_is_refused_while_the_cluster_does_not_answer(ward: Ward, api: PlayedApi, node: Node) -> None:
     def away() -> None:
         raise ClusterUnavailable("no answer in time")
 
@@ -89,7 +89,7 @@ def test_a_cluster_that_is_away_is_said(ward: Ward, api: PlayedApi, node: Node) 
     assert open_codes() == []
 
 
-def test_who_is_on_a_drained_node_is_told_when_and_stopped_then(
+def test_people_on_a_drained_node_are_notified_and_stopped_at_its_time(
     ward: Ward, api: PlayedApi, node: Node
 ) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
@@ -105,15 +105,12 @@ def test_who_is_on_a_drained_node_is_told_when_and_stopped_then(
     Trouble.objects.update(data={"until": timezone.now().isoformat()})
     drain.pass_due()
     drain.pass_due()
-    row = Workspace.objects.get(pk=alices.pk)
-    assert (row.desired, row.ending) == (
-        Desired.STOPPED,
-        Ending.STOP,
-    )  # stopped like any other, its files kept
+    row = Workspace.objects.get(pk=alices.pk)  # stopped like any other, its files kept
+    assert (row.desired, row.ending) == (Desired.STOPPED, Ending.STOP)
     assert story(alices) == [("node_drains", "warning"), ("stopped_by_drain", "warning")]
 
 
-def test_a_drain_is_asked_for_once_and_called_off_by_opening_the_node(
+def test_a_second_drain_changes_nothing_and_opening_the_node_cancels_it(
     ward: Ward, api: PlayedApi, node: Node
 ) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
@@ -124,7 +121,7 @@ def test_a_drain_is_asked_for_once_and_called_off_by_opening_the_node(
     assert story(alices) == [("node_drains", "warning"), ("ailment_over", "info")]
 
 
-def test_a_drain_is_called_off_when_somebody_opens_the_node_by_hand(
+def test_a_drain_is_cancelled_when_somebody_opens_the_node_by_hand(
     ward: Ward, api: PlayedApi, node: Node
 ) -> None:
     drain.drain(ward.cast.admin, node, 60)
@@ -135,9 +132,7 @@ def test_a_drain_is_called_off_when_somebody_opens_the_node_by_hand(
     assert open_codes() == []
 
 
-def test_what_an_agent_told_that_was_taken_off_counts_no_more_by_an_admins_word(
-    ward: Ward, node: Node
-) -> None:
+def test_an_admin_can_forget_a_silent_agent_and_its_reports(ward: Ward, node: Node) -> None:
     ward.agent("driver_not_loaded")
     assert not drain.forget_agent(ward.cast.admin, node)  # it tells
     AgentState.objects.update(seen_at=timezone.now() - timedelta(days=1))

@@ -20,8 +20,10 @@ from monitoring.models import AgentState, Trouble
 from quotas import holders
 from quotas.models import Claim
 from tests.monitoring.health.ward import NODE, Ward, open_codes, story
-from workspaces.models import Workspace
+from workspaces.models import Ending, Workspace
+from workspaces.state import runs
 from workspaces.state import story as words
+from workspaces.state.live import changing
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +44,7 @@ def again(workspace: Workspace) -> Workspace:
     return Workspace.objects.get(pk=workspace.pk)
 
 
-def test_a_fault_of_a_gpu_is_one_trouble_takes_it_out_and_ends(
+def test_a_gpu_fault_is_one_trouble_that_takes_the_gpu_out_until_it_ends(
     ward: Ward, heard: list[Cluster], django_capture_on_commit_callbacks: Any
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
@@ -60,7 +62,7 @@ def test_a_fault_of_a_gpu_is_one_trouble_takes_it_out_and_ends(
     assert heard == [ward.cluster] * 2
 
 
-def test_what_the_agent_says_of_the_driver_takes_out_the_gpus_and_not_the_node(ward: Ward) -> None:
+def test_a_driver_problem_takes_out_the_gpus_and_not_the_node(ward: Ward) -> None:
     ward.agent("uvm_missing")
     node = Node.objects.get(name=NODE)
     assert (node.out_code, node.gpus_out_code) == ("", "gpu_uvm_missing")
@@ -68,14 +70,14 @@ def test_what_the_agent_says_of_the_driver_takes_out_the_gpus_and_not_the_node(w
     assert not Node.objects.get(name=NODE).gpus_out_code
 
 
-def test_a_node_short_of_something_is_out_until_it_is_not(ward: Ward) -> None:
+def test_a_node_short_of_disk_is_out_until_it_is_not(ward: Ward) -> None:
     ward.node(conditions={"DiskPressure": {"status": "True"}})
     assert Node.objects.get(name=NODE).out_code == "node_short_of_disk"
     ward.node(conditions={})
     assert Node.objects.get(name=NODE).out_code == ""
 
 
-def test_who_has_the_gpu_hears_of_it_and_nobody_else(ward: Ward) -> None:
+def test_only_the_holder_of_a_gpu_is_notified_of_its_fault(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     carols = ward.on_gpu(2, ward.cast.carol)
     ward.xid(1, 79)
@@ -84,13 +86,13 @@ def test_who_has_the_gpu_hears_of_it_and_nobody_else(ward: Ward) -> None:
     assert story(carols) == [] and again(carols).message_code == "ready"
     [notice] = Notice.objects.filter(kind="health")
     assert (notice.user, notice.kind, notice.subject_id) == (ward.cast.alice.user, "health", alices.pk)
-    ward.judge()
-    assert (
-        len(story(alices)) == 1 and Notice.objects.filter(kind="health").count() == 1
-    )  # once, however often it is looked at
+    event = alices.events.order_by("number").last()
+    assert event is not None and event.data == {"xid": 79}  # neither the node nor another GPU
+    ward.judge()  # once, however often it is judged
+    assert len(story(alices)) == 1 and Notice.objects.filter(kind="health").count() == 1
 
 
-def test_its_message_says_it_as_long_as_it_lasts_and_an_event_when_it_is_over(ward: Ward) -> None:
+def test_the_message_shows_a_problem_while_it_lasts_and_an_event_its_end(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     ward.xid(1, 79)
     ward.node(system={"bootID": "boot-2"})
@@ -101,7 +103,7 @@ def test_its_message_says_it_as_long_as_it_lasts_and_an_event_when_it_is_over(wa
     assert words.sentence(last.code, last.data) == "Resolved: " + words.sentence("gpu_lost", {})
 
 
-def test_the_gravest_stands_in_the_message(ward: Ward) -> None:
+def test_the_message_shows_the_gravest_problem(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     ward.node(conditions={"DiskPressure": {"status": "True"}})
     assert again(alices).message_code == "node_short_of_disk"
@@ -109,7 +111,7 @@ def test_the_gravest_stands_in_the_message(ward: Ward) -> None:
     assert again(alices).message_code == "gpu_lost"
 
 
-def test_a_programs_fault_is_told_to_who_alone_had_the_gpu_and_not_to_the_next(ward: Ward) -> None:
+def test_a_programs_fault_is_reported_to_its_only_holder_and_not_to_the_next(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     ward.xid(1, 13)
     assert story(alices) == [("gpu_program_fault", "warning")]
@@ -123,7 +125,7 @@ def test_a_programs_fault_is_told_to_who_alone_had_the_gpu_and_not_to_the_next(w
     assert story(carols) == []
 
 
-def test_a_programs_fault_on_a_shared_gpu_is_told_to_nobody_a_broken_gpu_to_all(ward: Ward) -> None:
+def test_on_a_shared_gpu_a_programs_fault_is_reported_to_nobody_and_a_broken_gpu_to_all(ward: Ward) -> None:
     alices, carols = ward.on_gpu(1, ward.cast.alice), ward.on_gpu(1, ward.cast.carol)
     ward.xid(1, 31)
     assert story(alices) == story(carols) == []
@@ -131,7 +133,7 @@ def test_a_programs_fault_on_a_shared_gpu_is_told_to_nobody_a_broken_gpu_to_all(
     assert story(alices) == story(carols) == [("gpu_memory_damaged", "error")]
 
 
-def test_an_error_that_ended_a_program_is_told_to_who_was_there_what_is_only_due_to_admins(
+def test_a_contained_error_is_reported_to_its_holder_and_a_due_repair_only_to_admins(
     ward: Ward,
 ) -> None:
     alices, carols = ward.on_gpu(1, ward.cast.alice), ward.on_gpu(2, ward.cast.carol)
@@ -141,14 +143,7 @@ def test_an_error_that_ended_a_program_is_told_to_who_was_there_what_is_only_due
     assert story(carols) == []
 
 
-def test_what_is_told_names_no_node_and_no_other_gpu(ward: Ward) -> None:
-    alices = ward.on_gpu(1, ward.cast.alice)
-    ward.xid(1, 79)
-    event = alices.events.order_by("number").last()
-    assert event is not None and event.data == {"xid": 79}
-
-
-def test_containers_that_lost_their_devices_are_told_to_restart_and_are_well_after_it(ward: Ward) -> None:
+def test_containers_that_lost_their_devices_are_well_after_a_restart(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     without_gpus = ward.on_gpu(2, ward.cast.bob, name="cpu", units=0)
     ward.agent("devices_denied")
@@ -160,14 +155,14 @@ def test_containers_that_lost_their_devices_are_told_to_restart_and_are_well_aft
     assert story(late) == []
 
 
-def test_a_lost_node_is_told_to_admins_alone(ward: Ward) -> None:
+def test_only_admins_are_notified_of_a_lost_node(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     ward.node(ready=False, conditions={"Ready": {"status": "Unknown", "message": "Kubelet stopped posting"}})
     assert open_codes() == ["node_lost"]
     assert story(alices) == []
 
 
-def test_who_is_on_a_node_that_says_itself_what_does_not_work_hears_of_it_until_it_works(ward: Ward) -> None:
+def test_people_on_a_node_hear_of_the_problem_that_its_kubelet_reports(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     down = {"status": "False", "message": "container runtime is down"}
     ward.node(ready=False, conditions={"Ready": down})
@@ -177,11 +172,7 @@ def test_who_is_on_a_node_that_says_itself_what_does_not_work_hears_of_it_until_
     assert story(alices)[1:] == [("ailment_over", "info")]
 
 
-def test_the_next_run_begins_without_what_the_last_one_suffered_from(ward: Ward) -> None:
-    from workspaces.models import Ending
-    from workspaces.state import runs
-    from workspaces.state.live import changing
-
+def test_the_next_run_begins_without_the_problems_of_the_last(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     ward.xid(1, 79)
     with changing(alices.pk) as row:
@@ -191,7 +182,7 @@ def test_the_next_run_begins_without_what_the_last_one_suffered_from(ward: Ward)
     assert story(alices) == [("gpu_lost", "error")]
 
 
-def test_a_lost_gpu_is_back_after_its_node_restarted_though_its_state_was_told_late(ward: Ward) -> None:
+def test_a_lost_gpu_is_back_after_a_restart_of_its_node_even_if_its_state_came_late(ward: Ward) -> None:
     ward.xid(1, 79, at=timezone.now() - timedelta(minutes=1))
     ward.sample(1, state="lost")
     ward.node(system={"bootID": "boot-2"})
@@ -200,7 +191,7 @@ def test_a_lost_gpu_is_back_after_its_node_restarted_though_its_state_was_told_l
     assert open_codes() == [] and ward.gpu(1).out_code == ""
 
 
-def test_errors_that_were_trusted_count_anew_once_the_counter_began_anew(ward: Ward) -> None:
+def test_trusted_errors_count_again_once_the_counter_was_reset(ward: Ward) -> None:
     Gpu.objects.filter(uuid="GPU-1").update(trusted_errors=5)
     ward.sample(1, ecc_uncorrected_since_boot=5)
     assert open_codes() == []
@@ -209,14 +200,14 @@ def test_errors_that_were_trusted_count_anew_once_the_counter_began_anew(ward: W
     assert open_codes() == ["gpu_memory_damaged"]
 
 
-def test_a_card_that_was_moved_to_another_node_is_judged_on_both(ward: Ward) -> None:
+def test_a_gpu_that_moved_to_another_node_is_judged_on_both(ward: Ward) -> None:
     ward.sample(1, state="gone")
     Gpu.objects.create(cluster=ward.cluster, node="gpu-2", uuid="GPU-1", sample={"state": "lost"})
     judging.judge(ward.cluster.pk, "gpu-2")
     assert Gpu.objects.get(node="gpu-2").out_code == "gpu_lost"
 
 
-def test_who_has_moved_to_another_node_hears_nothing_of_the_gpu_it_had(ward: Ward) -> None:
+def test_a_workspace_that_moved_to_another_node_hears_nothing_of_its_old_gpu(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     PodUsage.objects.update(node="gpu-2")
     Node.objects.filter(name="gpu-2").update(conditions={"DiskPressure": {"status": "True"}})
@@ -225,7 +216,7 @@ def test_who_has_moved_to_another_node_hears_nothing_of_the_gpu_it_had(ward: War
     assert [code for code, _level in story(alices)] == ["node_short_of_disk"]
 
 
-def test_what_ends_with_time_is_over_and_told_once_however_many_nodes_are_unwell(
+def test_the_tick_ends_what_is_over_and_notifies_once_for_all_nodes(
     ward: Ward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
@@ -248,7 +239,7 @@ def test_what_ends_with_time_is_over_and_told_once_however_many_nodes_are_unwell
     assert [code for code, _level in story(alices)] == ["gpu_program_fault", "ailment_over"]
 
 
-def test_who_started_anew_hears_of_a_gpu_only_when_the_agent_told_that_it_has_it(ward: Ward) -> None:
+def test_a_new_run_hears_of_a_gpu_only_once_the_agent_reports_it_as_holder(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice, started_at=timezone.now() + timedelta(seconds=1))
     ward.xid(1, 79)  # the known holder is older than her run, whose pod has the same name
     assert story(alices) == []
@@ -257,7 +248,7 @@ def test_who_started_anew_hears_of_a_gpu_only_when_the_agent_told_that_it_has_it
     assert story(alices) == [("gpu_lost", "error")]
 
 
-def test_a_broken_gpu_is_out_again_when_its_node_was_away_and_did_not_start_anew(ward: Ward) -> None:
+def test_a_broken_gpu_is_out_again_when_its_node_returns_without_a_restart(ward: Ward) -> None:
     ward.xid(1, 48)
     node = Node.objects.get(name=NODE)
     Node.objects.filter(pk=node.pk).delete()
@@ -272,9 +263,7 @@ def test_a_broken_gpu_is_out_again_when_its_node_was_away_and_did_not_start_anew
     assert open_codes() == []
 
 
-def test_of_many_nodes_that_change_at_once_people_are_told_once(
-    ward: Ward, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_people_are_notified_once_for_many_changed_nodes(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> None:
     Node.objects.update(conditions={"DiskPressure": {"status": "True"}})
     told: list[UUID] = []
     monkeypatch.setattr(enqueue, "tell_of_health", told.append)
@@ -283,9 +272,7 @@ def test_of_many_nodes_that_change_at_once_people_are_told_once(
     assert told == [ward.cluster.pk]
 
 
-def test_a_drain_that_fails_keeps_nothing_else_from_being_seen(
-    ward: Ward, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_drain_does_not_stop_notifications(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     ward.node(unschedulable=True)
     until = {"until": (timezone.now() - timedelta(minutes=1)).isoformat()}

@@ -63,19 +63,19 @@ def test_a_node_is_out_when_several_pods_do_not_start_there(ward: Ward, text: st
     assert out_code() == code and open_codes() == [code]
 
 
-def test_words_that_no_table_keeps_hide_nothing(ward: Ward) -> None:
+def test_a_message_with_nul_is_stored(ward: Ward) -> None:
     tell(ward, event("ws-a-0", f"{NO_ADDRESS}\0", count=3))
     assert out_code() == CODE
 
 
-def test_or_when_one_does_not_start_several_times(ward: Ward) -> None:
+def test_a_node_is_out_when_one_pod_does_not_start_several_times(ward: Ward) -> None:
     tell(ward, event("ws-a-0", count=2))
     assert out_code() == ""
     tell(ward, event("ws-a-0", count=3))
     assert out_code() == CODE
 
 
-def test_it_is_back_when_a_pod_starts_there(ward: Ward) -> None:
+def test_a_node_is_back_when_a_pod_starts_there(ward: Ward) -> None:
     tell(ward, event("ws-a-0", count=3))
     tell(ward, pod("ws-c-0", "waiting"))
     assert out_code() == CODE
@@ -83,26 +83,26 @@ def test_it_is_back_when_a_pod_starts_there(ward: Ward) -> None:
     assert out_code() == "" and not FailedStart.objects.exists()
 
 
-def test_it_is_tried_again_after_a_while(ward: Ward) -> None:
+def test_a_node_is_back_after_some_time_for_another_try(ward: Ward) -> None:
     tell(ward, event("ws-a-0", count=3))
     FailedStart.objects.update(last_at=timezone.now() - timedelta(minutes=11))
     ward.judge()
     assert out_code() == ""
 
 
-def test_what_is_no_fault_of_the_node_takes_nothing_out(ward: Ward) -> None:
+def test_events_that_are_no_fault_of_the_node_take_nothing_out(ward: Ward) -> None:
     own = event("ws-a-0", 'Failed to create pod sandbox: no runtime for "nvidia" is configured', count=9)
     tell(ward, own, event("ws-b-0", reason="BackOff", count=9), event("ws-c-0", reason="Failed", count=9))
     assert out_code() == ""
 
 
-def test_who_runs_there_hears_nothing_of_it(ward: Ward) -> None:
+def test_people_who_run_there_are_not_notified(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     tell(ward, event("ws-a-0", count=3))
     assert story(alices) == []
 
 
-def test_storage_that_is_not_mounted_is_a_trouble_of_its_pod_until_that_starts(ward: Ward) -> None:
+def test_an_unmounted_volume_is_a_trouble_until_its_pod_starts(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     name = f"{alices.object_name}-0"
     text = "Unable to attach or mount volumes: unmounted volumes=[home]: timed out waiting for the condition"
@@ -120,13 +120,13 @@ def test_storage_that_is_not_mounted_is_a_trouble_of_its_pod_until_that_starts(w
     assert open_codes() == []
 
 
-def test_a_kubelet_that_takes_its_pods_up_again_tells_of_no_fault(ward: Ward) -> None:
+def test_passing_messages_of_a_restarted_kubelet_are_no_trouble(ward: Ward) -> None:
     text = 'MountVolume.SetUp failed for volume "start" : object "berth-lab"/"ws-1" not registered'
     tell(ward, event("ws-1-0", text, reason="FailedMount"))
     assert open_codes() == []
 
 
-def test_storage_that_is_not_mounted_for_a_pod_of_others_is_none_of_berths_troubles(ward: Ward) -> None:
+def test_an_unmounted_volume_of_another_owners_pod_is_no_trouble(ward: Ward) -> None:
     text = 'MountVolume.SetUp failed for volume "s" : secret "typo" not found'
     tell(ward, event("their-app-0", text, reason="FailedMount", count=9))
     assert open_codes() == []
@@ -134,7 +134,7 @@ def test_storage_that_is_not_mounted_for_a_pod_of_others_is_none_of_berths_troub
     assert open_codes() == [CODE]
 
 
-def test_a_pod_that_came_to_another_node_with_its_volume_is_told_of_on_both(ward: Ward) -> None:
+def test_a_pod_that_moved_with_its_volume_may_have_a_trouble_on_both_nodes(ward: Ward) -> None:
     mount: dict[str, Any] = {"reason": "FailedMount", "message": "MountVolume.SetUp failed: timed out"}
     name = f"ws-{uuid4()}-0"
     tell(ward, event(name, **mount))

@@ -32,13 +32,13 @@ class Served:
         return [{"status": {"loadBalancer": {"ingress": [{"ip": one}]}}} for one in self._addresses]
 
 
-def test_metallbs_own_count_is_taken() -> None:
+def test_metallbs_own_count_of_addresses_is_used() -> None:
     status = {"assignedIPv4": 9, "availableIPv4": 1, "availableIPv6": 0}
     api: Any = Served({"spec": {"addresses": ["10.0.0.1-10.0.0.10"]}, "status": status})
     assert pools(api) == [AddressPool("pool-0", 10, 1)]
 
 
-def test_where_it_does_not_count_what_services_have_is_counted_per_pool() -> None:
+def test_addresses_of_services_are_counted_if_metallb_reports_no_count() -> None:
     addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.1.7", "fd00::1"]
     api: Any = Served(
         {"spec": {"addresses": ["10.0.0.0/30"]}},
@@ -48,20 +48,20 @@ def test_where_it_does_not_count_what_services_have_is_counted_per_pool() -> Non
     assert pools(api) == [AddressPool("pool-0", 4, 2), AddressPool("pool-1", 2, 1)]
 
 
-def test_without_metallb_nobody_counts() -> None:
+def test_without_metallb_there_are_no_pools() -> None:
     api: Any = Served(groups=())
     assert pools(api) == []
 
 
 @pytest.mark.parametrize("text", ["", "none", "10.0.0.1-", "10.0.0.1-x", "10.0.0.0/99"])
-def test_what_is_no_range_has_no_addresses(text: str) -> None:
+def test_an_invalid_range_has_no_addresses(text: str) -> None:
     assert span(text) is None
 
 
 @pytest.mark.parametrize(
     ("free", "code"), [(0, "addresses_used_up"), (9, "addresses_nearly_used_up"), (10, None), (100, None)]
 )
-def test_few_addresses_are_told(free: int, code: str | None) -> None:
+def test_few_free_addresses_are_a_problem(free: int, code: str | None) -> None:
     found = [verdict.code for verdict in supplies.of_pools([AddressPool("p", 100, free)])]
     assert found == ([code] if code else [])
 
@@ -70,14 +70,14 @@ def series(claim: str, value: float, **labels: str) -> Series:
     return Series({"namespace": "berth-demo", "persistentvolumeclaim": claim} | labels, [(1.0, value)])
 
 
-def test_a_volume_is_told_from_nine_tenths_on() -> None:
+def test_a_volume_is_nearly_full_from_ninety_percent_on() -> None:
     available = [series("full", 4.0), series("half", 50.0), series("others", 0.0, namespace="kube-system")]
     capacity = [series(name, 100.0) for name in ("full", "half")]
     [found] = supplies.of_volumes(available, capacity)
     assert (found.subject, found.data) == ("berth-demo/full", {"percent": 95})
 
 
-def test_a_claim_that_kubernetes_could_not_have_is_left_out() -> None:
+def test_a_pvc_with_an_impossible_name_is_ignored() -> None:
     """Check a name that no column could store: a scraped process may write one."""
     told = [series(name, 1.0) for name in ("full", "c" * 400)]
     found = supplies.of_volumes(told, [series(one.labels["persistentvolumeclaim"], 100.0) for one in told])
@@ -85,7 +85,7 @@ def test_a_claim_that_kubernetes_could_not_have_is_left_out() -> None:
 
 
 @pytest.mark.django_db
-def test_whose_home_is_nearly_full_hears_of_it_and_nobody_else(ward: Ward) -> None:
+def test_only_the_owner_is_notified_of_a_nearly_full_home(ward: Ward) -> None:
     alices, carols = ward.on_gpu(1, ward.cast.alice), ward.on_gpu(2, ward.cast.carol)
     claim = f"{alices.object_name}-home"
     found = [*supplies.of_volumes([series(claim, 1.0)], [series(claim, 100.0)])]
@@ -100,7 +100,7 @@ def test_whose_home_is_nearly_full_hears_of_it_and_nobody_else(ward: Ward) -> No
 
 
 @pytest.mark.django_db
-def test_a_claim_that_only_bears_a_workspaces_name_tells_nobody(ward: Ward) -> None:
+def test_a_pvc_in_another_namespace_with_a_workspaces_name_notifies_nobody(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     claim = f"{alices.object_name}-home"
     left, size = (series(claim, value, namespace="berth-second") for value in (1.0, 100.0))

@@ -19,7 +19,7 @@ from tests.monitoring.health.ward import NODE, Ward, open_codes
 pytestmark = pytest.mark.django_db
 
 
-def test_a_gpu_is_used_again_by_an_admins_word(ward: Ward) -> None:
+def test_a_gpu_that_an_admin_trusts_is_used_again(ward: Ward) -> None:
     ward.xid(1, 79)
     assert trusting.trust(ward.cast.admin, ward.gpu(1))
     assert ward.gpu(1).out_code == "" and open_codes() == []
@@ -29,7 +29,7 @@ def test_a_gpu_is_used_again_by_an_admins_word(ward: Ward) -> None:
     assert ward.gpu(1).out_code == "gpu_lost"  # it happened again
 
 
-def test_a_gpu_that_does_not_answer_is_not_used_whatever_an_admin_says(ward: Ward) -> None:
+def test_a_gpu_that_does_not_answer_cannot_be_trusted(ward: Ward) -> None:
     ward.sample(1, state="lost")
     with pytest.raises(Conflict, match="still reports"):
         trusting.trust(ward.cast.admin, ward.gpu(1))
@@ -51,7 +51,7 @@ def away_and_back(ward: Ward, *, boot: str = "boot-1", errors: int = 0) -> None:
     ward.judge()
 
 
-def test_an_admins_word_holds_when_the_node_is_deleted_and_comes_back(ward: Ward) -> None:
+def test_trust_outlives_the_deletion_of_the_node(ward: Ward) -> None:
     ward.xid(1, 79)
     ward.sample(1, ecc_uncorrected_since_boot=3)
     trusting.trust(ward.cast.admin, ward.gpu(1))
@@ -61,13 +61,13 @@ def test_an_admins_word_holds_when_the_node_is_deleted_and_comes_back(ward: Ward
     assert ward.gpu(1).out_code == "gpu_lost"  # it happened again
 
 
-def test_what_nobody_said_a_word_of_takes_it_out_when_the_node_comes_back(ward: Ward) -> None:
+def test_an_untrusted_gpu_is_out_again_when_its_node_comes_back(ward: Ward) -> None:
     ward.xid(1, 79)
     away_and_back(ward)
     assert ward.gpu(1).out_code == "gpu_lost"
 
 
-def test_errors_of_a_machine_that_was_started_anew_are_other_ones(ward: Ward) -> None:
+def test_errors_after_a_restart_are_not_trusted(ward: Ward) -> None:
     ward.sample(1, ecc_uncorrected_since_boot=3)
     trusting.trust(ward.cast.admin, ward.gpu(1))
     away_and_back(ward, boot="boot-2", errors=3)

@@ -33,7 +33,7 @@ def left(cast: Cast, node: str) -> list[str]:
     return list(queries.of_node(cast.cluster.pk, node).order_by("asked_at").values_list("outcome", flat=True))
 
 
-def test_of_each_node_the_newest_stay_whatever_their_age(cast: Cast) -> None:
+def test_the_newest_tests_of_each_node_stay(cast: Cast) -> None:
     was_run(cast, "gpu-1", *["passed"] * 5, *["not-run"] * 19, "passed")
     was_run(cast, "gpu-2", "failed", "passed")
     keeping.forget_old(NOW)
@@ -41,34 +41,34 @@ def test_of_each_node_the_newest_stay_whatever_their_age(cast: Cast) -> None:
     assert left(cast, "gpu-2") == ["failed", "passed"]
 
 
-def test_what_is_not_old_stays(cast: Cast) -> None:
+def test_recent_tests_stay(cast: Cast) -> None:
     was_run(cast, "gpu-1", *["passed"] * 25, age=keeping.KEPT - timedelta(days=2))
     keeping.forget_old(NOW)
     assert len(left(cast, "gpu-1")) == 25
 
 
-def test_the_one_whose_result_counts_stays_however_many_could_not_run_since(cast: Cast) -> None:
+def test_the_test_whose_result_counts_stays(cast: Cast) -> None:
     was_run(cast, "gpu-1", "passed", "failed", *["not-run"] * 22)
     keeping.forget_old(NOW)
     assert left(cast, "gpu-1") == ["failed"] + ["not-run"] * 20
     assert queries.failing(cast.cluster.pk) == ["gpu-1"]
 
 
-def test_of_a_node_that_is_gone_nothing_old_stays(cast: Cast) -> None:
+def test_old_tests_of_a_deleted_node_are_deleted(cast: Cast) -> None:
     was_run(cast, "gone", "failed", "passed")
     was_run(cast, "gone", "passed", age=timedelta(days=1))
     keeping.forget_old(NOW)
     assert left(cast, "gone") == ["passed"]
 
 
-def test_it_takes_a_piece_at_a_time_the_oldest_first(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_tests_are_deleted_first_in_batches(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "MOST_AT_ONCE", 2)
     was_run(cast, "gpu-1", "failed", "failed", "failed", *["passed"] * 20)
     keeping.forget_old(NOW)
     assert left(cast, "gpu-1") == ["failed"] + ["passed"] * 20
 
 
-def test_it_is_done_where_figures_are_thinned(cast: Cast) -> None:
+def test_old_tests_are_deleted_when_figures_are_thinned(cast: Cast) -> None:
     was_run(cast, "gpu-1", "failed", *["passed"] * 20)
     assert thinning.thin(time.time())
     assert left(cast, "gpu-1") == ["passed"] * 20

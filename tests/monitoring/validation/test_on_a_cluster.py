@@ -63,7 +63,7 @@ def job(row: Validation, api: Api) -> object:
     return api.get("Job", steps.own_namespace(), manifests.name_of(row))
 
 
-def test_a_gpu_that_computes_passes_and_nothing_is_left(house: Cast, api: Api) -> None:
+def test_a_working_gpu_passes_and_its_job_is_deleted(house: Cast, api: Api) -> None:
     row = ended(begin(house))
     assert (row.outcome, row.code, row.asked_by) == ("passed", "validation_passed", house.admin.user)
     assert "Test PASSED" in row.log and "simulated" in row.log
@@ -77,7 +77,7 @@ def test_a_gpu_that_computes_passes_and_nothing_is_left(house: Cast, api: Api) -
     assert survey(house.cluster, api).found == []  # its namespace is no drift
 
 
-def test_one_that_does_not_fails_in_words_until_it_passes_or_an_admin_says_so(house: Cast) -> None:
+def test_a_failed_test_keeps_the_node_out_until_an_admin_overrules_it(house: Cast) -> None:
     house.cluster.validation_image = FAILS
     house.cluster.save()
     row = ended(begin(house))
@@ -89,7 +89,7 @@ def test_one_that_does_not_fails_in_words_until_it_passes_or_an_admin_says_so(ho
     assert Node.objects.get(name="gpu-1").gpus_out_code == ""
 
 
-def test_an_image_that_is_not_there_could_not_run(house: Cast) -> None:
+def test_a_missing_image_is_reported_as_the_reason(house: Cast) -> None:
     house.cluster.validation_image = "berth.local/absent:1"
     house.cluster.save()
     row = begin(house)
@@ -128,7 +128,7 @@ def test_a_closed_node_is_tested_too(house: Cast, api: Api) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_died_after_it_made_the_job_leaves_it_to_the_next(house: Cast) -> None:
+def test_another_worker_continues_a_test_after_a_crash(house: Cast) -> None:
     row = begin(house)
     steps.look(row.pk)
     Validation.objects.update(
@@ -137,7 +137,7 @@ def test_a_worker_that_died_after_it_made_the_job_leaves_it_to_the_next(house: C
     assert ended(row).outcome == "passed"
 
 
-def test_two_at_once_are_refused(house: Cast) -> None:
+def test_a_second_test_of_a_node_is_refused(house: Cast) -> None:
     plans = starting.plans(Node.objects.filter(name="gpu-1"))
     starting.start(house.admin, plans[0])
     with pytest.raises(Conflict, match="under way"):

@@ -50,7 +50,7 @@ def taken(house: Cast, node: str, gpus: int) -> None:
     )
 
 
-def test_a_node_without_a_free_gpu_is_not_tested_and_says_so(house: Cast) -> None:
+def test_a_node_without_a_free_gpu_is_not_tested(house: Cast) -> None:
     taken(house, "gpu-1", 4)
     plans = starting.plans_of(house.pool)
     assert codes(plans) == ["validation_no_gpu", ""]
@@ -60,7 +60,7 @@ def test_a_node_without_a_free_gpu_is_not_tested_and_says_so(house: Cast) -> Non
     )
 
 
-def test_as_many_queries_say_why_not_of_one_node_and_of_many(house: Cast) -> None:
+def test_a_plan_takes_as_many_queries_for_one_node_as_for_many(house: Cast) -> None:
     def plan_all() -> None:
         assert set(codes(starting.plans(Node.objects.all()))) == {"validation_no_gpu"}
 
@@ -80,7 +80,7 @@ def test_a_node_that_takes_nothing_new_may_be_tested(house: Cast) -> None:
     assert codes(starting.plans(Node.objects.all())) == ["", ""]
 
 
-def test_what_stands_against_it_is_said(house: Cast) -> None:
+def test_a_plan_says_why_a_test_is_not_possible(house: Cast) -> None:
     Node.objects.create(cluster=house.cluster, name="cpu-1", allocatable={"cpu": 1000})
     assert codes(starting.plans(Node.objects.filter(name="cpu-1"))) == ["validation_no_pool"]
     house.cluster.validation_image = ""
@@ -88,7 +88,7 @@ def test_what_stands_against_it_is_said(house: Cast) -> None:
     assert codes(starting.plans(Node.objects.filter(name="gpu-1"))) == ["validation_without_image"]
 
 
-def test_only_admins_begin_one(house: Cast) -> None:
+def test_only_admins_start_a_test(house: Cast) -> None:
     (plan,) = starting.plans(Node.objects.filter(name="gpu-1"))
     with pytest.raises(NotAllowed):
         starting.start(house.alice, plan)
@@ -111,7 +111,7 @@ def test_only_admins_begin_one(house: Cast) -> None:
         ),
     ],
 )
-def test_it_asks_for_the_least_that_its_pool_gives(
+def test_a_test_requests_the_smallest_portion_of_its_pool(
     house: Cast, sharing: str, values: dict[str, Any], resources: dict[str, str]
 ) -> None:
     pool = Pool(
@@ -139,7 +139,7 @@ RUN = reading.Run(0, None, None)
     ],
     ids=["its words", "another image", "words beside a failure", "no words"],
 )
-def test_words_and_exit_code_decide(run: reading.Run, log: str, outcome: str, code: str) -> None:
+def test_output_and_exit_code_decide_the_result(run: reading.Run, log: str, outcome: str, code: str) -> None:
     verdict = reading.verdict(run, log, "image")
     assert (verdict.outcome, verdict.code) == (outcome, code)
 
@@ -164,7 +164,7 @@ WELL = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     ],
     ids=["it hangs", "its node is away", "it never began"],
 )
-def test_one_that_comes_to_no_end_has_failed_only_where_it_ran(
+def test_a_test_without_an_end_failed_only_if_it_had_begun(
     pod: Any, node: Any, outcome: str, code: str
 ) -> None:
     found = reading.in_the_way(pod, [], node)
@@ -173,7 +173,7 @@ def test_one_that_comes_to_no_end_has_failed_only_where_it_ran(
     assert (verdict.outcome, verdict.code) == (outcome, code)
 
 
-def test_what_nobody_thought_of_is_tried_again_and_not_for_ever(
+def test_an_unexpected_error_is_retried_for_a_limited_time(
     house: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (plan,) = starting.plans(Node.objects.filter(name="gpu-1"))
@@ -187,12 +187,12 @@ def test_what_nobody_thought_of_is_tried_again_and_not_for_ever(
     assert (row.outcome, row.code) == ("not-run", "validation_lost")
 
 
-def test_a_log_without_end_is_kept_by_its_end() -> None:
+def test_only_the_end_of_a_long_log_is_kept() -> None:
     kept = reading.tail((f"line {number}" for number in range(20_000)), 1000)
     assert kept.endswith("line 19999") and len(kept) <= 1000
 
 
-def test_an_admin_chooses_nodes_and_sees_what_is_taken(house: Cast, client: Client) -> None:
+def test_an_admin_chooses_nodes_and_sees_what_a_test_takes(house: Cast, client: Client) -> None:
     taken(house, "gpu-2", 4)
     text = text_of(client.get(f"{BEGIN}?pool={house.pool.pk}"))
     assert "nvidia.com/gpu: 1" in text and "No GPU of gpu-2 is free" in text
@@ -203,7 +203,7 @@ def test_an_admin_chooses_nodes_and_sees_what_is_taken(house: Cast, client: Clie
     assert "gpu-1" in text and "It is in progress." in text
 
 
-def test_a_page_that_shows_not_all_nodes_says_so_and_has_those_first_that_can_be_tested(
+def test_a_page_with_too_many_nodes_lists_testable_ones_first(
     house: Cast, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("monitoring.admin.validation.MOST_AT_ONCE", 1)
@@ -217,7 +217,7 @@ def test_a_page_that_shows_not_all_nodes_says_so_and_has_those_first_that_can_be
 @pytest.mark.parametrize(
     "asked", ["node=none", "pool=none", "node=999999999999999999999", f"pool={UUID(int=1)}"]
 )
-def test_a_node_or_pool_that_is_not_there_has_no_tests(house: Cast, client: Client, asked: str) -> None:
+def test_an_unknown_node_or_pool_has_no_tests(house: Cast, client: Client, asked: str) -> None:
     assert "There is no node in a pool with GPUs here." in text_of(client.get(f"{BEGIN}?{asked}"))
 
 
@@ -229,7 +229,7 @@ def test_nodes_are_tested_from_their_list_after_a_preview(house: Cast, client: C
     assert Validation.objects.get().node == "gpu-1"
 
 
-def test_one_that_failed_is_shown_with_its_log_and_overruled_after_a_preview(
+def test_a_failed_test_is_shown_with_its_log_and_overruled_after_a_preview(
     house: Cast, client: Client
 ) -> None:
     row = Validation.objects.create(
@@ -243,7 +243,7 @@ def test_one_that_failed_is_shown_with_its_log_and_overruled_after_a_preview(
     assert row.overruled_by == house.admin.user
 
 
-def test_the_command_names_what_it_cannot_test(house: Cast) -> None:
+def test_the_command_says_why_it_cannot_test(house: Cast) -> None:
     out = io.StringIO()
     taken(house, "gpu-1", 4)
     with pytest.raises(SystemExit):
