@@ -92,7 +92,7 @@ def test_all_wishes_come_true_while(case: str, outcomes: dict[str, Any], found: 
 
 
 @pytest.mark.long
-def test_five_seconds_for_every_call_keep_nobody_else_waiting(world: World, found: Found) -> None:
+def test_slow_calls_of_one_tenant_delay_nobody_else(world: World, found: Found) -> None:
     """A reconcile then takes a worker a minute; the other workers go on with other workspaces."""
     stops = world.ready("bob", "slow", "stops")
     began = time.monotonic()
@@ -127,7 +127,7 @@ def watched(world: World) -> Iterator[list[Victim]]:
 
 
 @pytest.mark.parametrize("how", ["drop_watches", rare("reset_watches")])
-def test_what_happens_around_a_broken_watch_is_not_missed(how: str, world: World, found: Found) -> None:
+def test_changes_around_a_broken_watch_are_not_missed(how: str, world: World, found: Found) -> None:
     with watched(world) as victims:
         victims[0].delete("Pod", gracePeriodSeconds=0)
         world.on(**{how: True})
@@ -135,7 +135,7 @@ def test_what_happens_around_a_broken_watch_is_not_missed(how: str, world: World
     found(how.replace("_", " "), "pods deleted around it were seen to end")
 
 
-def test_what_happened_before_history_was_forgotten_is_found_by_a_list(world: World, found: Found) -> None:
+def test_changes_before_lost_history_are_found_by_a_list(world: World, found: Found) -> None:
     with watched(world) as victims, world.fault(silent_watches=True):
         for victim in victims:
             victim.delete("Pod", gracePeriodSeconds=0)
@@ -144,7 +144,7 @@ def test_what_happened_before_history_was_forgotten_is_found_by_a_list(world: Wo
     found("watches reset, history expired (410)", "all was listed anew")
 
 
-def test_launches_and_stops_do_not_need_a_watch_that_speaks(world: World, found: Found) -> None:
+def test_launches_and_stops_do_not_need_a_working_watch(world: World, found: Found) -> None:
     with world.fault(silent_watches=True):
         victim = world.launch("bob", "everybody", "unwatched")
         victim.becomes("ready")
@@ -224,7 +224,7 @@ def test_an_outage_delays_and_loses_nothing(
     found(request.node.callspec.id, f"“{AWAY}”; all done {took:.0f} s after its return")
 
 
-def test_a_cluster_that_dies_and_is_started_anew(world: World, found: Found) -> None:
+def test_a_cluster_that_dies_and_is_started_again(world: World, found: Found) -> None:
     """Pods are gone as after a power loss; running workspaces start again by themselves."""
     runs = world.ready("alice", "everybody", "dies-running")
     starts = world.launch("bob", "everybody", "dies-starting")

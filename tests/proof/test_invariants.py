@@ -57,7 +57,7 @@ def wrong(facts: Facts) -> list[str]:
     return [*about(facts["workspace"], world), *about_all(world)]
 
 
-def test_nothing_is_said_of_what_is_whole() -> None:
+def test_a_healthy_world_has_no_complaints() -> None:
     assert wrong(whole()) == []
 
 
@@ -69,7 +69,7 @@ def at_rest(facts: Facts) -> Facts:
     return facts
 
 
-def test_nothing_is_said_of_one_that_was_stopped_and_keeps_its_files() -> None:
+def test_a_stopped_workspace_with_its_files_has_no_complaints() -> None:
     assert wrong(at_rest(whole())) == []
 
 
@@ -111,7 +111,7 @@ def test_nothing_is_said_of_one_that_was_stopped_and_keeps_its_files() -> None:
         ),
     ],
 )
-def test_what_is_not_whole_is_said(break_it: Callable[[Facts], object], said: str) -> None:
+def test_each_fault_is_reported(break_it: Callable[[Facts], object], said: str) -> None:
     break_it(facts := deepcopy(whole()))
     assert any(said in sentence for sentence in wrong(facts)), wrong(facts)
 

@@ -141,7 +141,7 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lent]:
 
 
 @pytest.mark.parametrize("when", [BEFORE, rare(AFTER)])
-def test_gpus_are_asked_back_once_and_the_borrower_goes_on_afterwards(when: str, lent: Lent) -> None:
+def test_a_borrower_is_preempted_once_and_goes_on_afterwards(when: str, lent: Lent) -> None:
     before = lent.last_event()
     moments = [
         told("borrowed", "asked_back_owner_waits"),
@@ -164,7 +164,7 @@ def test_gpus_are_asked_back_once_and_the_borrower_goes_on_afterwards(when: str,
 
 
 @pytest.mark.parametrize("when", [BEFORE, rare(AFTER)])
-def test_runs_of_a_spent_budget_stop_and_their_time_stands_in_the_ledger_once(when: str, lent: Lent) -> None:
+def test_runs_of_a_spent_budget_stop_and_their_time_is_in_the_ledger_once(when: str, lent: Lent) -> None:
     before = lent.last_event()
     # The transaction that reports a run's stop also writes its time to the ledger.
     stages = ("ends_by_budget", "stopped_by_budget_spent", "stopped")
@@ -188,7 +188,7 @@ def set_hours(lent: Lent, hours: str) -> None:
 
 
 @pytest.mark.parametrize("when", [BEFORE, rare(AFTER)])
-def test_a_booking_is_cancelled_once_and_whoever_waited_for_it_starts(when: str, lent: Lent) -> None:
+def test_a_booking_is_cancelled_once_and_waiting_requests_start(when: str, lent: Lent) -> None:
     lent.act("demo", "borrowed", "stop")
     lent.comes_to("stopped", "borrowed")
     now, title = datetime.now(UTC), f"a class {next(lent.keys)}"

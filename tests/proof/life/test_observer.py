@@ -34,7 +34,7 @@ CUTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", CUTS)
-def test_it_misses_nothing_by(what: str, cluster: DevCluster, observer: Observer) -> None:
+def test_the_observer_misses_nothing_despite(what: str, cluster: DevCluster, observer: Observer) -> None:
     """Create and delete a PVC during the fault; the observer must see both."""
     cluster.call("DELETE", "/_faults")  # those of the previous test
     observer.broken.clear()
@@ -57,7 +57,7 @@ def test_it_misses_nothing_by(what: str, cluster: DevCluster, observer: Observer
     assert observer.broken == []
 
 
-def test_it_tells_of_a_history_that_is_forgotten(cluster: DevCluster, observer: Observer) -> None:
+def test_the_observer_reports_lost_history(cluster: DevCluster, observer: Observer) -> None:
     cluster.call("DELETE", "/_faults")
 
     def is_told() -> bool:

@@ -337,7 +337,7 @@ def test_a_secret_that_a_hand_deletes_lets_nobody_in_until_the_next_run(
     assert list(wrong_keys(replace(ready, let_in={"w": set()})))
 
 
-def test_a_wish_that_the_story_says_why_not_is_not_forgotten() -> None:
+def test_a_request_whose_story_explains_the_difference_is_no_fault() -> None:
     """The person wanted it to run, but its lifetime was over."""
     day = replace(good_day(), audit=good_day().audit[:1])
     assert list(unfulfilled(day))
@@ -345,7 +345,7 @@ def test_a_wish_that_the_story_says_why_not_is_not_forgotten() -> None:
     assert not list(unfulfilled(over))
 
 
-def test_a_restart_goes_on_with_what_it_has_beyond_a_share_that_became_less() -> None:
+def test_a_restart_keeps_units_beyond_a_lowered_share() -> None:
     first = good_day().claims[0]
     renewed = [
         replace(first, reason="renewed"),
@@ -356,14 +356,14 @@ def test_a_restart_goes_on_with_what_it_has_beyond_a_share_that_became_less() ->
     assert not [line for line in reckon(day) if "which had" in line]
 
 
-def test_borrowed_gpus_that_are_asked_back_in_time_are_no_fault() -> None:
+def test_a_preemption_with_notice_is_no_fault() -> None:
     borrows = [share(units_of("a100"), 2), share(own_units_of("a100"), 0)]
     day = replace(asked_back_at(1.5, 9)(claim(reclaim_at=at(8))(good_day())), shares=borrows)
     assert reckon(replace(day, heard=[])) == []
 
 
 @pytest.mark.parametrize(("released", "is_wrong"), [(3, False), (1.6, True)])
-def test_who_is_let_in_by_the_pass_that_asks_back_counts_as_well(released: float, is_wrong: bool) -> None:
+def test_claims_admitted_by_the_preempting_pass_count(released: float, is_wrong: bool) -> None:
     """The tenant owns one unit, and another run is admitted a moment later."""
     first = good_day().claims[0]
     others = [
@@ -376,7 +376,7 @@ def test_who_is_let_in_by_the_pass_that_asks_back_counts_as_well(released: float
 
 
 @pytest.mark.parametrize("stops_at", [None, at(99)])
-def test_it_finds_a_run_without_the_end_that_its_tenant_has(stops_at: datetime | None) -> None:
+def test_a_run_longer_than_its_tenants_limit_is_found(stops_at: datetime | None) -> None:
     day = row(phase="ready", ready_at=at(3), stops_at=at(63))(good_day())
     day = replace(day, shares=[share(MINUTES, 1)])
     assert list(too_long(day)) == []
@@ -393,9 +393,7 @@ def test_it_finds_a_run_without_the_end_that_its_tenant_has(stops_at: datetime |
         ("restarting", at(101), True),
     ],
 )
-def test_an_interrupted_run_goes_on_under_its_clock(
-    between: str, stops_at: datetime | None, is_wrong: bool
-) -> None:
+def test_an_interrupted_run_keeps_its_clock(between: str, stops_at: datetime | None, is_wrong: bool) -> None:
     """The longest runtime was two minutes at the first readiness, and one minute before the second."""
     told = story(lambda e: [*e[:4], replace(e[4], code=between), replace(e[5], code="ready", at=at(40))])
     day = told(row(phase="ready", ready_at=at(40), stops_at=stops_at)(good_day()))
@@ -403,7 +401,7 @@ def test_an_interrupted_run_goes_on_under_its_clock(
     assert bool(list(too_long(replace(day, shares=shares)))) == is_wrong
 
 
-def test_who_left_has_heard_the_first_lines() -> None:
+def test_a_socket_that_left_has_heard_the_first_events() -> None:
     day = good_day()
     left = replace(day.heard[0], events=day.heard[0].events[:2], stayed=False)
     assert reckon(replace(day, heard=[left])) == []
@@ -423,7 +421,7 @@ LOG = """\
 """
 
 
-def test_an_error_of_the_database_is_told_with_its_details() -> None:
+def test_a_database_error_is_reported_with_its_details() -> None:
     deadlock, other = errors_in(LOG)
     assert deadlock == "\n".join(LOG.splitlines()[:8])
     assert other.endswith("syntax error")
