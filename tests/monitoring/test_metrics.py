@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +10,11 @@ from django.utils import timezone
 
 from monitoring import sparks
 from monitoring.figures.series import Series
-from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.models import AgentState
 from monitoring.panels import Row, row_of, said
 from tests.cast import Cast
 from tests.monitoring.counted import queries
+from tests.monitoring.measured import measure
 from tests.shared.clients import browser, script
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
@@ -23,18 +22,9 @@ from workspaces.models import Phase, Workspace
 pytestmark = pytest.mark.django_db
 
 
-def measured(workspace: Workspace, *uses: float) -> None:
-    """Write figures of one GPU, a minute apart and up to now, and the pod's newest."""
-    assert workspace.run is not None
-    now, cluster, runs = time.time(), workspace.pool.cluster_id, frozenset({workspace.run})
-    gpu = TrackIdentity(cluster, "gpu-1", device="GPU-a", label="GPU 0", runs=runs)
-    ages = range(60 * (len(uses) - 1), -1, -60)
-    put(
-        [
-            *(Sample(gpu, now - age, use, 2048, 250, 60) for age, use in zip(ages, uses, strict=True)),
-            Sample(TrackIdentity(cluster, "gpu-1", runs=runs), now, 1.5, 4096),
-        ]
-    )
+def measured(workspace: Workspace) -> None:
+    """Write figures: the GPU was 40 % busy a minute ago, and is 80 % busy now."""
+    measure(workspace, minutes=1, every_seconds=60, use=lambda age, _gpu: 40 if age else 80)
 
 
 def asked(cast: Cast, workspace: Workspace, query: str = "") -> Any:
@@ -43,7 +33,7 @@ def asked(cast: Cast, workspace: Workspace, query: str = "") -> Any:
 
 def test_the_api_returns_each_figure_with_its_unit(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
-    measured(workspace, 40, 80)
+    measured(workspace)
     told = asked(cast, workspace).json()
     assert (told["window"], told["step_seconds"]) == ("1h", 15)
     lines = {line["name"]: line for line in told["series"]}
@@ -76,17 +66,17 @@ def test_any_other_window_is_refused(cast: Cast) -> None:
 
 def test_the_page_shows_all_figures_without_scripts(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
-    measured(workspace, 40, 80)
+    measured(workspace)
     page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/metrics/?window=15m").content.decode()
     for words in (
         "GPU 0",
         ">80%<",
         "Limit: 80",
         "CPU cores",
-        ">1.5<",
+        ">2.6<",
         "Limit: 4<",
         "4\xa0GiB",
-        "250\xa0W",
+        "260\xa0W",
     ):
         assert words in page, words
 
@@ -101,7 +91,7 @@ def test_the_page_says_why_there_are_no_figures(cast: Cast, phase: Phase) -> Non
 
 def test_a_silent_agent_is_named_with_its_last_report(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
-    measured(workspace, 40, 80)
+    measured(workspace)
     then = timezone.now() - timedelta(minutes=9)
     AgentState.objects.create(cluster=cast.cluster, node="gpu-1", agent="a", taken_at=then, seen_at=then)
     assert "The agent of gpu-1 has not reported since" in asked(cast, workspace).json()["message"]
@@ -117,7 +107,7 @@ def test_a_workspace_without_gpus_has_no_gpu_charts(cast: Cast) -> None:
 
 def test_a_sparkline_has_a_text_and_only_for_people_who_may_see_the_workspace(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
-    measured(workspace, 40, 80)
+    measured(workspace)
     path = f"/workspaces/sparklines/?id={workspace.pk}&id=nonsense"
     seen = browser(cast.victor).get(path).content.decode()
     assert "GPU 80% busy, 60% over the last hour" in seen
@@ -129,7 +119,7 @@ def test_one_sparkline_takes_as_many_queries_as_many(cast: Cast) -> None:
     ids = []
     for number in range(4):
         workspace = make_workspace(cast, cast.bob, name=f"w{number}")
-        measured(workspace, 40, 80)
+        measured(workspace)
         ids.append(str(workspace.pk))
 
     assert len(sparks.of(cast.bob, ids)) == len(ids)

@@ -70,13 +70,6 @@ def test_a_driver_problem_takes_out_the_gpus_and_not_the_node(ward: Ward) -> Non
     assert not Node.objects.get(name=NODE).gpus_out_code
 
 
-def test_a_node_short_of_disk_is_out_until_it_is_not(ward: Ward) -> None:
-    ward.node(conditions={"DiskPressure": {"status": "True"}})
-    assert Node.objects.get(name=NODE).out_code == "node_short_of_disk"
-    ward.node(conditions={})
-    assert Node.objects.get(name=NODE).out_code == ""
-
-
 def test_only_the_holder_of_a_gpu_is_notified_of_its_fault(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice)
     carols = ward.on_gpu(2, ward.cast.carol)
