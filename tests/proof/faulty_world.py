@@ -188,13 +188,18 @@ def clear_away(*victims: Victim) -> None:
         victim.until("it is gone", lambda v=victim: v.now()["deleted_at"])  # type: ignore[misc]
 
 
-@contextmanager
-def world_in(folder: Path, *tenants: str, **settings: str) -> Iterator[World]:
-    nodes = folder / "nodes.yaml"
-    nodes.write_text(NODES)
-    stack = Stack(
-        folder / "state", BERTH_DEVCLUSTER_PODS="played", BERTH_DEVCLUSTER_NODES=str(nodes), **settings
+def simulated(folder: Path, nodes: str, **settings: str) -> Stack:
+    """Return a Berth with simulated pods on these nodes. It is not started yet."""
+    file = folder / "nodes.yaml"
+    file.write_text(nodes)
+    return Stack(
+        folder / "state", BERTH_DEVCLUSTER_PODS="played", BERTH_DEVCLUSTER_NODES=str(file), **settings
     )
+
+
+@contextmanager
+def world_in(folder: Path, *tenants: str) -> Iterator[World]:
+    stack = simulated(folder, NODES)
     stack.start()
     try:
         stack.manage("shell", "-c", TENANTS.format(slugs=tenants))

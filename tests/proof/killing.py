@@ -23,6 +23,7 @@ import psycopg
 from portal.up.plan import REPOSITORY
 from tests.e2e.stack import Client, Stack, until
 from tests.proof import invariants
+from tests.proof.faulty_world import simulated
 from tests.proof.moments import PARTS, Case, Gated, Group, Held, Part, Stalled, Told
 
 # Longest time from the kill until a workspace is ready, stopped, deleted, or failed with a code.
@@ -117,11 +118,7 @@ class Ground:
 
 @contextmanager
 def ground(folder: Path, *, nodes: str = NODES, rows: str = GROUND, **settings: str) -> Iterator[Ground]:
-    file = folder / "nodes.yaml"
-    file.write_text(nodes)
-    stack = Stack(
-        folder / "state", BERTH_DEVCLUSTER_PODS="played", BERTH_DEVCLUSTER_NODES=str(file), **settings
-    )
+    stack = simulated(folder, nodes, **settings)
     try:
         stack.start()
         with reclaiming(stack) as reclaim, closing(Ground(stack, reclaim)) as berth:

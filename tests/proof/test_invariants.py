@@ -29,10 +29,10 @@ def whole() -> Facts:
     workspace: Facts = {
         "id": "w",
         "name": "w",
+        "run": "r",
         "phase": "ready",
         "desired": "running",
         "ending": "",
-        "run": "r",
     }
     workspace |= {"message_code": "ready", "failure": None, "dirty_since": None, "deleted_at": None}
     workspace |= {"disk_mib": 0, "delete_disk": False, "volumes": {"ws-w-home": "pv"}, "last_event": 10}

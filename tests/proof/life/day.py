@@ -21,6 +21,7 @@ from clusters.errors import ClusterError
 from devcluster.testing.kube import Kube
 from tests.e2e.stack import PASSWORD, Client, Stack, T, until
 from tests.proof import invariants
+from tests.proof.faulty_world import simulated
 from tests.proof.life.faults import Faults
 from tests.proof.life.observer import Observer
 from tests.proof.life.office import Admin
@@ -105,12 +106,9 @@ class World:
 @contextmanager
 def world_in(folder: Path) -> Iterator[World]:
     folder.chmod(0o711)
-    nodes = folder / "nodes.yaml"
-    nodes.write_text(NODES)
-    stack = Stack(
-        folder / "state",
-        BERTH_DEVCLUSTER_PODS="played",
-        BERTH_DEVCLUSTER_NODES=str(nodes),
+    stack = simulated(
+        folder,
+        NODES,
         BERTH_RECLAIM_GRACE_MINUTES=str(GRACE_SECONDS / 60),
         BERTH_READS_PER_MINUTE="0",
         BERTH_WRITES_PER_MINUTE="0",
