@@ -8,9 +8,8 @@ import time
 from django.conf import settings
 
 from accounts.errors import NotThere
-from monitoring import following
 from monitoring.figures.series import DEFAULT
-from monitoring.following import is_window
+from monitoring.following import FiguresRequest, figures, is_window
 from workspaces.live.consumers import OfWorkspace, query
 
 # The interval at which agents report.
@@ -30,20 +29,20 @@ class WorkspaceFigures(OfWorkspace):
         language = query(self.scope).get("language", "")
         self.language = language if language in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
         self.newest: int | None = None
-        self.told = ""
+        self.last_frame = ""
         self.step_seconds = BEAT_SECONDS
         await super().connect()
         self.start(self._beat())
 
     async def tell(self) -> None:
-        asked = following.Asked(self.actor, self.workspace_id, self.window, self.newest, self.language)
-        found = await following.figures(asked)
+        request = FiguresRequest(self.actor, self.workspace_id, self.window, self.newest, self.language)
+        found = await figures(request)
         if isinstance(found, NotThere):
             raise found
         self.step_seconds = found.step_seconds
-        if found.frame != self.told:
+        if found.frame != self.last_frame:
             await self.send(found.frame)
-            self.told, self.newest = found.frame, found.newest
+            self.last_frame, self.newest = found.frame, found.newest
 
     async def _beat(self) -> None:
         """Wake at moments that all sockets of a process share, so that one read serves them all."""

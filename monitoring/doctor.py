@@ -11,10 +11,9 @@ from clusters.api import Api
 from clusters.doctor import Check, Finding, Level, named
 from clusters.doctor.agreement import CLOCKS_APART, differences, driver_of
 from clusters.models import Cluster, Node
-from clusters.nodes.gpus import RESOURCE
 from monitoring.dcgm import doctor as prometheus
 from monitoring.dcgm.translation import AGENT as PROMETHEUS
-from monitoring.health.rules import is_silent
+from monitoring.health.rules import is_silent, offered
 from monitoring.models import AgentState
 from monitoring.validation.queries import failing
 from vitals.pulse import heard_since
@@ -23,7 +22,8 @@ from vitals.pulse import heard_since
 def findings_about(cluster: Cluster, _api: Api | None = None) -> Iterator[Finding]:
     nodes = list(Node.objects.filter(cluster=cluster).order_by("name"))
     agents = list(AgentState.objects.filter(cluster=cluster))
-    yield from of_agents(cluster, [node for node in nodes if has_gpus(node)], agents)
+    with_gpus = [node for node in nodes if any(offered(node.allocatable | node.capacity))]
+    yield from of_agents(cluster, with_gpus, agents)
     yield from of_reports(nodes, agents)
     yield from prometheus.findings(cluster)
     there = {node.name for node in nodes}
@@ -37,18 +37,12 @@ def findings_about(cluster: Cluster, _api: Api | None = None) -> Iterator[Findin
         )
 
 
-def has_gpus(node: Node) -> bool:
-    return any(
-        RESOURCE.search(name) and amount for name, amount in (node.allocatable | node.capacity).items()
-    )
-
-
 def of_agents(cluster: Cluster, with_gpus: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[Finding]:
-    told, now = {agent.node for agent in agents}, timezone.now()
     if not with_gpus:
         yield Finding(Level.OK, _("No node has GPUs to be watched."), check=Check.AGENTS)
         return
-    without = [node.name for node in with_gpus if node.name not in told]
+    reported, now = {agent.node for agent in agents}, timezone.now()
+    without = [node.name for node in with_gpus if node.name not in reported]
     if without and cluster.prometheus_url:
         text = _("No agent runs on %(nodes)s; figures come from Prometheus.") % {"nodes": named(without)}
         yield Finding(Level.OK, text, check=Check.AGENTS)
@@ -95,9 +89,9 @@ def of_reports(nodes: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[
             Check.AGREEMENT,
         )
     others = {agent.node: agent for agent in agents if not labelled.get(agent.node)}
-    told = {node: (agent.driver_version, agent.cuda_version) for node, agent in others.items()}
-    yield from of_agreement(_("NVIDIA drivers"), {node: driver for node, (driver, _cuda) in told.items()})
-    yield from of_agreement(_("CUDA versions"), {node: cuda for node, (_driver, cuda) in told.items()})
+    drivers = {node: agent.driver_version for node, agent in others.items()}
+    yield from of_agreement(_("NVIDIA drivers"), drivers)
+    yield from of_agreement(_("CUDA versions"), {node: agent.cuda_version for node, agent in others.items()})
     # Prometheus' data is as old as its scrape, so its delay says nothing about clocks.
     apart = {agent.node: agent.taken_at - agent.seen_at for agent in agents if agent.agent != PROMETHEUS}
     if wrong := [node for node, difference in apart.items() if abs(difference) > CLOCKS_APART]:

@@ -22,7 +22,7 @@ from workspaces.live.batched_reads import BatchedRead, rows_for
 
 
 @dataclass(frozen=True)
-class Asked:
+class FiguresRequest:
     """Request of a page. `after`: time of the newest point that the page has; None: it has none."""
 
     actor: Actor
@@ -33,7 +33,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Told:
+class FiguresFrame:
     frame: str
     newest: int | None
     step_seconds: int
@@ -78,12 +78,12 @@ def figures_for_page(figures: Figures) -> Json:
     }
 
 
-def read_figures(asked: Sequence[Asked]) -> list[Told | NotThere]:
-    rows, sees = rows_for((one.workspace_id for one in asked), [one.actor for one in asked])
+def read_figures(requests: Sequence[FiguresRequest]) -> list[FiguresFrame | NotThere]:
+    rows, sees = rows_for((one.workspace_id for one in requests), [one.actor for one in requests])
     figures: dict[tuple[UUID, str, str], Figures] = {}
-    told: dict[tuple[UUID, str, str, int | None], Told] = {}
-    found: list[Told | NotThere] = []
-    for one in asked:
+    frames: dict[tuple[UUID, str, str, int | None], FiguresFrame] = {}
+    found: list[FiguresFrame | NotThere] = []
+    for one in requests:
         row = rows.get(one.workspace_id)
         try:
             row = require_there(one.actor, row if row and sees(one.actor, row.tenant_id) else None)
@@ -94,15 +94,19 @@ def read_figures(asked: Sequence[Asked]) -> list[Told | NotThere]:
         if key not in figures:
             with translation.override(one.language):
                 figures[key] = of_workspace(row, one.window)
-        if (*key, one.after) not in told:
-            told[*key, one.after] = _told(figures[key], one)
-        found.append(told[*key, one.after])
+        if (*key, one.after) not in frames:
+            frames[*key, one.after] = _frame(figures[key], one)
+        found.append(frames[*key, one.after])
     return found
 
 
-def _told(figures: Figures, asked: Asked) -> Told:
-    frame = {"type": "figures", "since": asked.after, **figures_json(figures, asked.window, asked.after)}
-    return Told(json.dumps(frame), _newest(figures), figures.step_seconds)
+def _frame(figures: Figures, request: FiguresRequest) -> FiguresFrame:
+    frame = {
+        "type": "figures",
+        "since": request.after,
+        **figures_json(figures, request.window, request.after),
+    }
+    return FiguresFrame(json.dumps(frame), _newest(figures), figures.step_seconds)
 
 
 def _newest(figures: Figures) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import mean
 from typing import Any
 from uuid import UUID
 
@@ -42,16 +43,12 @@ class Glance:
     troubles: list[Trouble] = field(default_factory=list)
 
     @property
-    def broken(self) -> int:
-        return sum(bool(gpu.out_code) for gpu in self.gpus)
-
-    @property
     def busy_percent(self) -> int | None:
         """Return the mean use of GPUs that reported recently, or None."""
         now = timezone.now()
-        told = [gpu.utilization_percent for gpu in self.gpus if gpu.seen_at and now - gpu.seen_at < FRESH]
-        figures = [percent for percent in told if percent is not None]
-        return round(sum(figures) / len(figures)) if figures else None
+        fresh = [gpu for gpu in self.gpus if gpu.seen_at and now - gpu.seen_at < FRESH]
+        figures = [gpu.utilization_percent for gpu in fresh if gpu.utilization_percent is not None]
+        return round(mean(figures)) if figures else None
 
 
 def glances(nodes: Sequence[Node]) -> dict[NodeKey, Glance]:
@@ -81,7 +78,7 @@ def state_of(node: Node, glance: Glance) -> tuple[str, str]:
         return "warn", _("closed for new work")
     if node.gpus_out_code:
         return "warn", story.sentence(node.gpus_out_code, {"node": node.name})
-    if broken := glance.broken:
+    if broken := sum(bool(gpu.out_code) for gpu in glance.gpus):
         text = ngettext("%(count)d of its GPUs is out of use", "%(count)d of its GPUs are out of use", broken)
         return "warn", text % {"count": broken}
     return "ok", _("in use")
@@ -201,10 +198,10 @@ def gpu_line(gpu: Gpu) -> GpuLine:
 
 def _counts(sample: dict[str, Any], name: str) -> str:
     """Return the counts since the node's start and ever."""
-    since_boot, ever = sample.get(f"{name}_since_boot"), sample.get(f"{name}_ever")
-    if since_boot is None and ever is None:
+    counts = {kind: sample.get(f"{name}_{kind}") for kind in ("since_boot", "ever")}
+    if set(counts.values()) == {None}:
         return NOTHING
-    figures = {"since_boot": _or_nothing(since_boot), "ever": _or_nothing(ever)}
+    figures = {kind: NOTHING if count is None else count for kind, count in counts.items()}
     return _("%(since_boot)s since its start, %(ever)s ever") % figures
 
 
@@ -216,10 +213,6 @@ def _rows(sample: dict[str, Any]) -> str:
     if sample.get("row_remap_pending"):
         return _("%(count)s; one more at the next reset") % {"count": words}
     return words
-
-
-def _or_nothing(figure: object) -> object:
-    return NOTHING if figure is None else figure
 
 
 def xid_words(xid: int) -> str:

@@ -1,7 +1,7 @@
 """Actions of an admin on a node: close it, open it, drain it with notice, forget an agent that was removed.
 
-A drain closes the node at once and notifies everybody on it, then stops them at its time. It is stored as a trouble of
-the node, so it outlives every process. Opening the node again, here or with kubectl, cancels the drain.
+A drain is stored as a trouble of the node, so it outlives every process. Opening the node, here or with kubectl,
+cancels it.
 """
 
 from __future__ import annotations
@@ -109,8 +109,7 @@ def open_drain(node: Node) -> Any:
 def admin_action(actor: Actor, node: Node, verb: str, data: dict[str, Any] | None = None) -> Iterator[Api]:
     """Check the permission, and record the action before the cluster is called."""
     actor.require(Scope.ADMIN)
-    told = {"node": node.name, **(data or {})}
-    audit.record(actor, f"cluster.{verb}", target=node.cluster, data=told)
+    audit.record(actor, f"cluster.{verb}", target=node.cluster, data={"node": node.name, **(data or {})})
     try:
         yield api_for(node.cluster)
     except ClusterError as error:

@@ -1,8 +1,7 @@
 """Notification of people: each workspace gets the problems of its node and GPUs that it suffers from now.
 
-Level-triggered: the problems of each workspace are computed anew from open troubles, holders of GPUs and nodes of pods;
-a workspace that differs is updated. Nobody is notified of what affected others only: an event concerns people who were
-there, and a program's fault counts only where one pod alone had the GPU.
+Level-triggered: problems are computed anew from open troubles, holders of GPUs and nodes of pods. An event concerns
+only people who were there, and a program's fault only the pod that alone had the GPU.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ root on every node, so Berth does not request it. A Prometheus that the cluster 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from uuid import UUID
 
 from django.db import transaction
@@ -61,13 +62,9 @@ def of_pools(found: Iterable[AddressPool]) -> Iterator[Verdict]:
 
 
 def asked(cluster: Cluster) -> tuple[list[Series], list[Series]]:
-    prometheus = Prometheus(
-        cluster.prometheus_url, cluster.prometheus_token_path, within_seconds=WITHIN_SECONDS
-    )
-    try:
+    url, token_path = cluster.prometheus_url, cluster.prometheus_token_path
+    with closing(Prometheus(url, token_path, within_seconds=WITHIN_SECONDS)) as prometheus:
         return prometheus.series(AVAILABLE, minutes=MINUTES), prometheus.series(CAPACITY, minutes=MINUTES)
-    finally:
-        prometheus.close()
 
 
 def of_volumes(available: Iterable[Series], capacity: Iterable[Series]) -> Iterator[Verdict]:

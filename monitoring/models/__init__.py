@@ -1,6 +1,6 @@
 """Models of drift, of reports about nodes and GPUs, and of the troubles derived from them."""
 
-from .drift import Finding, FindingQuerySet, Look, What
+from .drift import Finding, Look, What
 from .figures import BusyDay, Figure, Track
 from .gpus import AgentState, AgentToken, FailedStart, Trouble, XidEvent
 from .validation import Validation
@@ -12,7 +12,6 @@ __all__ = [
     "FailedStart",
     "Figure",
     "Finding",
-    "FindingQuerySet",
     "Look",
     "Track",
     "Trouble",

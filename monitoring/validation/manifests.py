@@ -1,7 +1,6 @@
-"""The Job of a test and its namespace, as Kubernetes objects. Pure: from rows to dicts.
+"""The Job of a test and its namespace: no root, no rights, no network. Pure: from rows to Kubernetes objects.
 
-The same fences as a tenant's: no root, no rights, and no network at all. The Job ends and is deleted by itself,
-whatever happens to Berth.
+The Job ends and is deleted by itself, whatever happens to Berth.
 """
 
 from __future__ import annotations

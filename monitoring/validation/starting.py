@@ -1,6 +1,4 @@
-"""Start of a GPU test by an admin. The test takes a unit that is free, beside the queue, and for minutes at most: it
-waits for nobody, and takes nothing from the queue but what is free at this moment.
-"""
+"""Start of a GPU test by an admin: on a unit that is free at this moment, beside the queue, for minutes at most."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from accounts.models import Membership
 from accounts.signals import send_access_changed
 from monitoring.figures.series import of_workspace
 from monitoring.figures.store import Sample, TrackIdentity, put
-from monitoring.following import Asked, Told, figures_json, read_figures
+from monitoring.following import FiguresFrame, FiguresRequest, figures_json, read_figures
 from tests.cast import Cast
 from tests.monitoring.counted import queries
 from tests.monitoring.measured import measure
@@ -76,8 +76,8 @@ def test_messages_are_in_the_language_of_the_page(cast: Cast) -> None:
     workspace, other = measured(cast), make_workspace(cast, cast.bob, name="idle")
     with translation.override("ko"):
         words = figures_json(of_workspace(other, "1h"), "1h")["message"]
-    found = read_figures([Asked(cast.bob, pk, "1h", None, "ko") for pk in (workspace.pk, other.pk)])
-    assert [json.loads(one.frame)["message"] for one in found if isinstance(one, Told)][1] == words
+    found = read_figures([FiguresRequest(cast.bob, pk, "1h", None, "ko") for pk in (workspace.pk, other.pk)])
+    assert [json.loads(one.frame)["message"] for one in found if isinstance(one, FiguresFrame)][1] == words
 
 
 async def test_a_socket_is_closed_when_its_person_loses_access(cast: Cast) -> None:
@@ -92,6 +92,6 @@ async def test_a_socket_is_closed_when_its_person_loses_access(cast: Cast) -> No
 def test_a_hundred_viewers_take_as_many_queries_as_one(cast: Cast) -> None:
     workspace = measured(cast)
 
-    asked = [Asked(actor, workspace.pk, "1h", None, "en") for actor in (cast.bob, cast.victor)]
-    assert all(isinstance(one, Told) for one in read_figures(asked))
+    asked = [FiguresRequest(actor, workspace.pk, "1h", None, "en") for actor in (cast.bob, cast.victor)]
+    assert all(isinstance(one, FiguresFrame) for one in read_figures(asked))
     assert queries(lambda: read_figures(asked * 50)) == queries(lambda: read_figures(asked))
