@@ -32,10 +32,13 @@ from workspaces.runs import admin_repair
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture
 def kept(cast: Cast) -> Workspace:
+    """A deleted workspace whose home was kept."""
     row = make_workspace(cast, cast.bob, Phase.DELETING, desired=Desired.DELETED, deleted_at=timezone.now())
-    Workspace.objects.filter(pk=row.pk).update(volumes={f"ws-{row.pk}-home": "pv-1"})
-    return Workspace.objects.get(pk=row.pk)
+    row.volumes = {f"ws-{row.pk}-home": "pv-1"}
+    row.save()
+    return row
 
 
 def claim(row: Workspace, namespace: str = NAMESPACE, volume: str = "pv-1") -> dict[str, Any]:
@@ -60,10 +63,9 @@ def test_a_label_cannot_make_a_tenants_objects_unwanted(label: str) -> None:
     assert "berth.dev/workspace" in one.differences[0].path
 
 
-def test_a_pvc_in_another_namespace_is_no_kept_volume(cast: Cast) -> None:
-    row = kept(cast)
-    assert looked(cast, claim(row)) == [(What.KEPT, "PersistentVolumeClaim")]
-    assert looked(cast, claim(row, "berth-second")) == [(What.UNWANTED, "PersistentVolumeClaim")]
+def test_a_pvc_in_another_namespace_is_no_kept_volume(cast: Cast, kept: Workspace) -> None:
+    assert looked(cast, claim(kept)) == [(What.KEPT, "PersistentVolumeClaim")]
+    assert looked(cast, claim(kept, "berth-second")) == [(What.UNWANTED, "PersistentVolumeClaim")]
 
 
 def test_a_cluster_under_two_names_shows_no_workspace_as_unwanted(cast: Cast) -> None:
@@ -80,8 +82,9 @@ def test_a_cluster_under_two_names_shows_no_workspace_as_unwanted(cast: Cast) ->
 class Holding:
     """Cluster with these objects. `meanwhile` runs before a volume is set to be deleted."""
 
-    def __init__(self, *bodies: dict[str, Any], meanwhile: Callable[[], object] = lambda: None) -> None:
-        self.bodies, self.meanwhile = bodies, meanwhile
+    def __init__(self) -> None:
+        self.bodies: list[dict[str, Any]] = []
+        self.meanwhile: Callable[[], object] = lambda: None
         self.refuses = False
         self.policies: list[str] = []
         self.deleted: list[str] = []
@@ -104,69 +107,71 @@ class Holding:
         return True
 
 
-def kept_finding(cast: Cast, row: Workspace) -> Finding:
-    fields = {"name": f"ws-{row.pk}-home", "workspace": row, "workspace_uuid": row.pk}
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Holding:
+    api = Holding()
+    monkeypatch.setattr(actions, "api_for", lambda cluster: api)
+    return api
+
+
+@pytest.fixture
+def seen(cast: Cast, kept: Workspace, api: Holding) -> Finding:
+    """The finding about the kept home, which is in the cluster."""
+    api.bodies = [claim(kept)]
+    fields = {"name": f"ws-{kept.pk}-home", "workspace": kept, "workspace_uuid": kept.pk}
     return finding(cast, "kept", "PersistentVolumeClaim", **fields)
 
 
 def test_data_is_kept_if_another_admin_restores_the_workspace_meanwhile(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, kept: Workspace, api: Holding, seen: Finding
 ) -> None:
-    row = kept(cast)
-    api = Holding(claim(row), meanwhile=lambda: admin_repair.restore_deleted(cast.admin, row))
-    monkeypatch.setattr(actions, "api_for", lambda cluster: api)
+    api.meanwhile = lambda: admin_repair.restore_deleted(cast.admin, kept)
     with pytest.raises(Conflict):
-        actions.delete(cast.admin, kept_finding(cast, row), with_data=True)
-    row.refresh_from_db()
-    assert (api.deleted, api.policies, row.deleted_at, len(row.volumes)) == ([], [], None, 1)
+        actions.delete(cast.admin, seen, with_data=True)
+    kept.refresh_from_db()
+    assert (api.deleted, api.policies, kept.deleted_at, len(kept.volumes)) == ([], [], None, 1)
 
 
 def test_a_workspace_whose_data_is_deleted_cannot_be_restored_unless_the_cluster_refused(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, kept: Workspace, api: Holding, seen: Finding
 ) -> None:
-    row = kept(cast)
-    api = Holding(claim(row))
-    monkeypatch.setattr(actions, "api_for", lambda cluster: api)
-    seen = kept_finding(cast, row)
     api.refuses = True
     with pytest.raises(Conflict):
         actions.delete(cast.admin, seen, with_data=True)
-    row.refresh_from_db()
-    assert (api.policies, len(row.volumes)) == (["Delete", "Retain"], 1)
+    kept.refresh_from_db()
+    assert (api.policies, len(kept.volumes)) == (["Delete", "Retain"], 1)
     api.refuses = False
     assert actions.delete(cast.admin, seen, with_data=True)
     with pytest.raises(Conflict):
-        admin_repair.restore_deleted(cast.admin, row)
+        admin_repair.restore_deleted(cast.admin, kept)
 
 
 def test_a_pvc_created_again_by_hand_does_not_delete_the_kept_volume(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, kept: Workspace, api: Holding, seen: Finding
 ) -> None:
-    row = kept(cast)
-    monkeypatch.setattr(actions, "api_for", lambda cluster: Holding(claim(row, volume="pv-other")))
+    api.bodies = [claim(kept, volume="pv-other")]
     with pytest.raises(Conflict):
-        actions.delete(cast.admin, kept_finding(cast, row), with_data=True)
-    row.refresh_from_db()
-    assert row.volumes == {f"ws-{row.pk}-home": "pv-1"}
+        actions.delete(cast.admin, seen, with_data=True)
+    kept.refresh_from_db()
+    assert kept.volumes == {f"ws-{kept.pk}-home": "pv-1"}
 
 
-def test_a_restored_workspace_gets_a_free_name_however_many_are_taken(cast: Cast) -> None:
-    row = kept(cast)
-    Workspace.objects.filter(pk=row.pk).update(name="n" * 63)
+def test_a_restored_workspace_gets_a_free_name_however_many_are_taken(cast: Cast, kept: Workspace) -> None:
+    Workspace.objects.filter(pk=kept.pk).update(name="n" * 63)
     taken = ["n" * 63, *(f"{'n' * 58}-{number}" for number in range(2, 120))]
     one = make_workspace(cast, cast.bob, Phase.STOPPED, name="other")
     values = Workspace.objects.values().get(pk=one.pk)
     del values["id"], values["name"]
     Workspace.objects.bulk_create(Workspace(name=name, **values) for name in taken)
-    assert admin_repair.restore_deleted(cast.admin, row)
-    row.refresh_from_db()
-    assert row.name == f"{'n' * 58}-120"
+    assert admin_repair.restore_deleted(cast.admin, kept)
+    kept.refresh_from_db()
+    assert kept.name == f"{'n' * 58}-120"
 
 
 def test_a_namespace_object_is_recreated_only_for_a_tenant_of_this_installation(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, api: Holding
 ) -> None:
-    monkeypatch.setattr(actions, "api_for", lambda cluster: Holding())  # a cluster without objects of ours
+    assert api.bodies == []  # no objects of ours
     for slug in ("demo", "gone"):
         lost = finding(
             cast, "missing", "LimitRange", namespace=f"berth-{slug}", name="berth", uid="", tenant_slug=slug
@@ -211,22 +216,15 @@ def test_a_removal_tests_first_that_the_value_is_the_one_that_was_seen() -> None
     ]
 
 
-def changed_set(cast: Cast, *entries: dict[str, Any], **spec: Any) -> tuple[Workspace, list[dict[str, Any]]]:
-    row = make_workspace(cast, cast.bob)
-    bodies = of_a_run(row.pk)
-    bodies[0]["metadata"]["managedFields"] = [entry("berth", SET), *entries]
-    bodies[0]["spec"] = spec
-    return row, bodies
-
-
 def test_a_look_stores_odd_and_huge_changes_so_that_pages_can_show_them(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields: dict[str, Any] = {f"f:{number}": {} for number in range(400)}
     owned: Any = {"f:spec": {"f:template": {"f:image": {}, **fields}}}
-    _row, bodies = changed_set(
-        cast, entry("forger", owned) | {"time": "0000-01-01T00:00:00Z"}, template={"image": "a\0"}
-    )
+    forged = entry("forger", owned) | {"time": "0000-01-01T00:00:00Z"}
+    bodies = of_a_run(make_workspace(cast, cast.bob).pk)
+    bodies[0]["metadata"]["managedFields"] = [entry("berth", SET), forged]
+    bodies[0]["spec"] = {"template": {"image": "a\0"}}
     monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(*bodies, *fences()))
     looks.look(cast.cluster.pk)
     row = Finding.objects.get(what="changed")
