@@ -52,8 +52,8 @@ def claim(row: Workspace, namespace: str = NAMESPACE, volume: str = "pv-1") -> d
 @pytest.mark.parametrize("label", ["no-uuid", "00000000-0000-4000-8000-00000000000b"])
 def test_a_label_cannot_make_a_tenants_objects_unwanted(label: str) -> None:
     labelled = fences()
-    for one in labelled:
-        one["metadata"]["labels"] = {"berth.dev/workspace": label}
+    for labelled_body in labelled:
+        labelled_body["metadata"]["labels"] = {"berth.dev/workspace": label}
     assert list(drift({}, {NAMESPACE: "demo"}, map(thing_of, labelled))) == []
     set_by = entry("kubectl-label", {"f:metadata": {"f:labels": {"f:berth.dev/workspace": {}}}})
     labelled[0]["metadata"]["managedFields"] = [set_by]
