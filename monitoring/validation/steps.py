@@ -52,7 +52,7 @@ def on_tick(**_: object) -> None:
 def on_objects_changed(*, changes: list[Changed], **_: object) -> None:
     """Look at once when a pod of a test has changed."""
     labelled = {(step.body["metadata"].get("labels") or {}).get(labels.VALIDATION) for step in changes}
-    if labelled != {None}:
+    if any(labelled):
         for pk in Validation.objects.filter(ended_at=None).values_list("pk", flat=True):
             if str(pk) in labelled:
                 enqueue_look(pk)
