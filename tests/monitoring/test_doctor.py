@@ -14,6 +14,8 @@ from monitoring.models import AgentState, Validation
 from tests.cast import Cast
 from tests.monitoring.health.ward import hears_for_long
 
+pytestmark = pytest.mark.django_db
+
 DRIVER = "nvidia.com/cuda.driver-version.full"
 
 

@@ -14,7 +14,10 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.errors import NotAllowed
+from clusters import labels
 from clusters.models import Node, PodUsage
+from clusters.watch.watching import Changed
+from monitoring import enqueue
 from monitoring.models import Validation
 from monitoring.validation import manifests, reading, starting, steps, words
 from quotas.models import Pool
@@ -28,7 +31,7 @@ LIST, BEGIN = "/admin/monitoring/validation/", "/admin/monitoring/validation/beg
 
 
 @pytest.fixture
-def house(cast: Cast) -> Cast:
+def house(db: None, cast: Cast) -> Cast:
     cast.cluster.validation_image = "tests/vectoradd:1"
     cast.cluster.save()
     return cast
@@ -185,6 +188,30 @@ def test_an_unexpected_error_is_retried_for_a_limited_time(
     steps.look(row.pk)
     row.refresh_from_db()
     assert (row.outcome, row.code) == ("not-run", "validation_lost")
+
+
+def test_a_changed_pod_of_a_test_and_a_lost_task_enqueue_a_look(
+    house: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (plan,) = starting.plans(Node.objects.filter(name="gpu-1"))
+    row = starting.start(house.admin, plan)
+    asked: list[UUID] = []
+    monkeypatch.setattr(enqueue, "validate", asked.append)
+
+    def change(**labelled: str) -> None:
+        body = {"kind": "Pod", "metadata": {"labels": labelled}}
+        steps.on_objects_changed(changes=[Changed("MODIFIED", body)])
+
+    change()
+    change(**{labels.VALIDATION: "no-uuid"})
+    assert asked == []
+    change(**{labels.VALIDATION: str(row.pk)})
+    assert asked == [row.pk]
+    steps.on_tick()
+    assert asked == [row.pk]
+    Validation.objects.update(queued_at=timezone.now() - steps.LOST_AFTER - timedelta(seconds=1))
+    steps.on_tick()
+    assert asked == [row.pk] * 2
 
 
 def test_only_the_end_of_a_long_log_is_kept() -> None:
