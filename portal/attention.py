@@ -29,7 +29,7 @@ from quotas.models import Claim, Pool
 from quotas.pools.map_queries import why_of_others
 from quotas.pools.nodes import nodes_of
 from quotas.queries import place_in_queue
-from quotas.when import told_in_words
+from quotas.when import forecast_in_words
 from workspaces.models import Phase, Workspace
 from workspaces.state import story
 
@@ -265,7 +265,7 @@ def longest_waits() -> list[Wait]:
             why(claim),
             claim.created_at,
             claim.ahead + 1,
-            told_in_words(claim, now),
+            forecast_in_words(claim, now),
         )
         for claim in claims
     ]

@@ -263,11 +263,11 @@ def _starts(decisions: Decisions, claims: dict[UUID, Claim]) -> list[Action]:
 
 
 def _reclaims(decisions: Decisions) -> list[Action]:
-    runs = Claim.objects.in_bulk([*(reclaim.run for reclaim in decisions.reclaims), *decisions.spared])
+    runs = Claim.objects.in_bulk([*(reclaim.run for reclaim in decisions.reclaims), *decisions.cancelled])
     asked = [(runs[reclaim.run], reclaim) for reclaim in decisions.reclaims]
     return [
         *((run.holder_id, partial(_preempt, run, reclaim)) for run, reclaim in asked),
-        *((runs[pk].holder_id, partial(_cancel_preemption, runs[pk])) for pk in decisions.spared),
+        *((runs[pk].holder_id, partial(_cancel_preemption, runs[pk])) for pk in decisions.cancelled),
     ]
 
 
@@ -331,11 +331,11 @@ def _note_reasons(claims: dict[UUID, Claim], decisions: Decisions) -> None:
         claim, reason = claims[pk], changed[pk]
         claim.reason_code, claim.reason_data = reason.code, dict(reason.data)
         same[repr(reason)].append(claim)
-    for told in same.values():
-        Claim.objects.filter(pk__in=[claim.pk for claim in told]).update(
-            reason_code=told[0].reason_code, reason_data=told[0].reason_data
+    for alike in same.values():
+        Claim.objects.filter(pk__in=[claim.pk for claim in alike]).update(
+            reason_code=alike[0].reason_code, reason_data=alike[0].reason_data
         )
-        for claim in told:
+        for claim in alike:
             claim_waits.send(sender=Claim, claim=claim)
 
 

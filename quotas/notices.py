@@ -69,8 +69,8 @@ def _gpus(pool: Pool, changes: Mapping[str, Any]) -> dict[str, Any] | None:
 def _limits(changes: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return changed limits over all pools as [before, after] (null: no limit); None if unchanged."""
     figures = {name: _change(changes, name) for name in LIMITS}
-    told = {name: list(change) for name, change in figures.items() if change[0] != change[1]}
-    return {"limits": told} if told else None
+    changed = {name: list(change) for name, change in figures.items() if change[0] != change[1]}
+    return {"limits": changed} if changed else None
 
 
 def _change(changes: Mapping[str, Any], field: str) -> tuple[Any, Any]:

@@ -189,10 +189,10 @@ REASONS = {
     # Reasons why a run cannot be extended.
     "kept_for_others": (_("After that its GPUs are reserved for others."), ""),
     "out_of_budget": (_("Its GPU-hours are used up."), ""),
-    "longest_runtime": (_("Its tenant does not allow a longer runtime."), ""),
+    "longest_runtime": (_("Your team does not allow a longer runtime."), ""),
     # Reasons why a run is preempted.
     "owner_waits": (
-        _("It uses borrowed GPUs, and the tenant that owns them needs them."),
+        _("It uses borrowed GPUs, and the team that owns them needs them."),
         _("Save what is only in memory. Files are kept, and it returns to the front of the queue."),
     ),
     "booking_begins": (

@@ -29,10 +29,10 @@ NODES_PER_PAGE = 50
 
 @dataclass(frozen=True)
 class PoolMap:
-    """A pool as the page shows it. `told` is what the API returns too."""
+    """A pool as the page shows it. `facts` is what the API returns too."""
 
     pool: Pool
-    told: dict[str, Any]
+    facts: dict[str, Any]
     rows: list[NodeRow]
     page: Page[Node]
     queue: list[InQueue]
@@ -51,13 +51,13 @@ class PoolMap:
     @cached_property
     def units(self) -> dict[str, Any]:
         """Figures in the unit of requests: GPUs, or slices if the pool cuts GPUs into slices."""
-        figures = {**self.told["gpus"], "largest": self.told["largest_free_on_one_node"]}
+        figures = {**self.facts["gpus"], "largest": self.facts["largest_free_on_one_node"]}
         per_gpu = self.pool.units_per_gpu if self.is_sliced else 1
         return {name: round(gpus * per_gpu, 2) for name, gpus in figures.items()}
 
     @property
     def more_waiting(self) -> int:
-        return int(self.told["waiting"]) - len(self.queue)
+        return int(self.facts["waiting"]) - len(self.queue)
 
 
 @never_cache
@@ -88,8 +88,8 @@ def maps_of(request: HttpRequest, pools: Any, nodes_shown: int, *, page: Any) ->
     viewer = Viewer(actor_of(request))
     pools = list(pools)
     free = nodes_of(pools, with_runs=False)
-    told = {one["slug"]: one for one in queries.pools_for(viewer.actor, pools, free)}
-    with_queue = [pool for pool in pools if told[pool.slug]["waiting"]]
+    facts = {one["slug"]: one for one in queries.pools_for(viewer.actor, pools, free)}
+    with_queue = [pool for pool in pools if facts[pool.slug]["waiting"]]
     nodes, waiting = Nodes.read(pools, free), queues(with_queue, viewer)
     scattered, booked = scattered_requests(with_queue), booked_soon(viewer.actor, pools)
     found = []
@@ -101,5 +101,5 @@ def maps_of(request: HttpRequest, pools: Any, nodes_shown: int, *, page: Any) ->
         words = fragments.told(
             [node.free.units for node in free[pool.id].healthy], scattered[pool.id], pool.units_per_gpu
         )
-        found.append(PoolMap(pool, told[pool.slug], rows, shown, waiting[pool.id], words, booked[pool.id]))
+        found.append(PoolMap(pool, facts[pool.slug], rows, shown, waiting[pool.id], words, booked[pool.id]))
     return found

@@ -30,23 +30,23 @@ class When(TypedDict):
     confidence: str
 
 
-def when(told: Range | None, now: datetime) -> When:
+def when(expected: Range | None, now: datetime) -> When:
     """Return the range, cut off at `now`; `estimated_start` is its middle."""
-    if told is None:
+    if expected is None:
         return When(
             estimated_start=None, estimated_from=None, estimated_to=None, confidence=Confidence.UNKNOWN.value
         )
-    earliest = max(told.earliest, now)
-    latest = None if told.latest is None else max(told.latest, earliest)
+    earliest = max(expected.earliest, now)
+    latest = None if expected.latest is None else max(expected.latest, earliest)
     return When(
         estimated_start=Range(earliest, latest).middle,
         estimated_from=earliest,
         estimated_to=latest,
-        confidence=sure(told, now).value,
+        confidence=sure(expected, now).value,
     )
 
 
-def told_in_words(claim: Claim, now: datetime) -> str:
+def forecast_in_words(claim: Claim, now: datetime) -> str:
     """Return the last forecast of a waiting claim in words."""
     said = when(range_of(claim), now)
     return in_words(said["estimated_from"], said["estimated_to"], said["confidence"], now)
@@ -63,11 +63,11 @@ def in_words(earliest: datetime | None, latest: datetime | None, confidence: str
     if latest - now < timedelta(minutes=10):
         return _("Within the next minutes.")
     if earliest - now < timedelta(minutes=3):
-        return _("By %(time)s, or sooner.") % {"time": time_in_words(latest, now)}
+        return _("Expected by %(time)s.") % {"time": time_in_words(latest, now)}
     times = {"from": time_in_words(earliest, now), "to": time_in_words(latest, now, after=earliest)}
     if confidence == Confidence.LIKELY:
         return _("Between %(from)s and %(to)s, probably.") % times
-    return _("Roughly between %(from)s and %(to)s.") % times
+    return _("Estimated between %(from)s and %(to)s.") % times
 
 
 def time_in_words(moment: datetime, now: datetime, after: datetime | None = None) -> str:

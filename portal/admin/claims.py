@@ -24,7 +24,7 @@ from quotas.holders import names_of
 from quotas.models import Claim
 from quotas.queries import place_in_queue
 from quotas.scheduling import as_gpus
-from quotas.when import told_in_words
+from quotas.when import forecast_in_words
 
 # The overview counts these claims and links to their list.
 NEVER = Q(state=Claim.State.WAITING, reason_code__in=reasons.NEVER)
@@ -201,7 +201,7 @@ class ClaimPage(ReadOnlyPage[Claim]):
     def until(self, claim: Claim) -> str:
         """Return the expected start or end, as far as it is known."""
         if claim.state == Claim.State.WAITING:
-            return told_in_words(claim, timezone.now())
+            return forecast_in_words(claim, timezone.now())
         if claim.state == Claim.State.RELEASED:
             return ""
         if claim.reclaim_at:

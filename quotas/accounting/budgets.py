@@ -54,7 +54,7 @@ class Standing:
 
     @property
     def reached(self) -> int:
-        """Highest percentage of TOLD_AT that is reached; 0: none yet."""
+        """Highest percentage of NOTIFY_AT that is reached; 0: none yet."""
         return max((percent for percent in NOTIFY_AT if 100 * self.spent >= percent * self.limit), default=0)
 
     @property

@@ -29,8 +29,8 @@ class GPUHours:
     used: Fraction | None = None
 
     def __add__(self, other: GPUHours) -> GPUHours:
-        told = [used for used in (self.used, other.used) if used is not None]
-        used = sum(told, Fraction(0)) if told else None
+        measured = [used for used in (self.used, other.used) if used is not None]
+        used = sum(measured, Fraction(0)) if measured else None
         return GPUHours(self.allocated + other.allocated, self.weighted + other.weighted, used)
 
     @classmethod

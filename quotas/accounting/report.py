@@ -118,10 +118,10 @@ def read(actor: Actor, asked: Asked, now: datetime) -> Report:
     """Return a report, with at most eight queries."""
     what = _where(actor, asked), asked.first, asked.last, _columns(asked.group_by), now
     amounts, used = dict(hours(*what)), used_hours(*what)
-    for key, told in used.items():
+    for key, busy in used.items():
         held = amounts.get(key, GPUHours())
         # The pool may cut its GPUs otherwise now than the ledger recorded: limit to what was held.
-        amounts[key] = replace(held, used=min(told, held.allocated))
+        amounts[key] = replace(held, used=min(busy, held.allocated))
     return _report(actor, asked, amounts)
 
 

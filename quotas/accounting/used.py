@@ -80,11 +80,13 @@ def _busy(claims: Mapping[UUID, Claim], held: Mapping[UUID, HeldInterval]) -> di
     """Return busy microseconds, limited to the time held: a pod that moved counts on two GPUs for a minute."""
     if not held:
         return {}
-    told: dict[tuple[UUID, date], float] = {}
+    measured: dict[tuple[UUID, date], float] = {}
     for busy in _sources:
-        told |= busy(list(held.values()))
-    days = {run: dict(ledger.days(held[run].since, held[run].until)) for run in {run for run, _day in told}}
+        measured |= busy(list(held.values()))
+    days = {
+        run: dict(ledger.days(held[run].since, held[run].until)) for run in {run for run, _day in measured}
+    }
     return {
         (run, day): min(int(seconds * 1_000_000), days[run].get(day, 0) * claims[run].units)
-        for (run, day), seconds in told.items()
+        for (run, day), seconds in measured.items()
     }

@@ -114,7 +114,7 @@ def lines(report: Report) -> list[Line]:
 
 def query(asked: Asked) -> dict[str, str]:
     """Return the URL parameters of this report."""
-    told = {
+    parameters = {
         "from": asked.first.isoformat(),
         "to": asked.last.isoformat(),
         "group_by": asked.group_by,
@@ -122,7 +122,7 @@ def query(asked: Asked) -> dict[str, str]:
         "user": asked.user,
         "pool": asked.pool,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in parameters.items() if value}
 
 
 def standings(actor: Actor, now: datetime) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ from quotas.pools.health import Trouble, trouble_of, withdrawn_units
 from quotas.pools.nodes import PoolNodes, offered_units
 from quotas.queries import place_in_queue
 from quotas.scheduling import kept_now
-from quotas.when import told_in_words
+from quotas.when import forecast_in_words
 
 QUEUE_SHOWN = 20
 SOON = timedelta(days=1)
@@ -289,7 +289,7 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
         who=viewer.who(claim) if knows else "",
         what=names.get(claim.holder_id, ""),
         holder=claim.holder_id if knows else None,
-        when=told_in_words(claim, timezone.now()) if knows else "",
+        when=forecast_in_words(claim, timezone.now()) if knows else "",
     )
 
 

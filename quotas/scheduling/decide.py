@@ -28,7 +28,9 @@ def decide(state: PoolState) -> Decisions:
         if claim.claim not in walk.admitted:
             waits.append(Waits(claim.claim, len(waits) + 1, why.of(claim), units_ahead))
             units_ahead += claim.need.units
-    return Decisions(tuple(walk.admitted.values()), tuple(waits), tuple(walk.lent.reclaims), walk.lent.spared)
+    return Decisions(
+        tuple(walk.admitted.values()), tuple(waits), tuple(walk.lent.reclaims), walk.lent.cancelled
+    )
 
 
 def plan(
@@ -86,8 +88,8 @@ class _Why:
 
     def of(self, claim: Waiting) -> Reason:
         walk = self.walk
-        told = walk.standing_by.get(claim.claim) or walk.limited.get(claim.claim)
-        return told or self._of_room(claim, walk.reserved[claim.claim])
+        reason = walk.standing_by.get(claim.claim) or walk.limited.get(claim.claim)
+        return reason or self._of_room(claim, walk.reserved[claim.claim])
 
     def _of_room(self, claim: Waiting, reserved: Reserved) -> Reason:
         gpus = as_gpus(claim.need.units, self.per_gpu)

@@ -74,12 +74,12 @@ class Stretch:
     early: float = 1.0
     late: float = 1.0
 
-    def learn(self, told: Range, started_at: datetime) -> Stretch:
+    def learn(self, shown: Range, started_at: datetime) -> Stretch:
         """Return the stretch after one start. In the long run, one of ten at most is outside on either side."""
-        if told.latest is None:
+        if shown.latest is None:
             return self
         return Stretch(
-            _step(self.early, started_at < told.earliest), _step(self.late, started_at > told.latest)
+            _step(self.early, started_at < shown.earliest), _step(self.late, started_at > shown.latest)
         )
 
 
@@ -96,11 +96,11 @@ def forecast(
 ) -> dict[UUID, Range]:
     """Return the range of each claim at the front of the queue. A claim that may never start is left out."""
     walk = Walk(state)
-    found = {pk: told for pk, why in walk.standing_by.items() if (told := _not_before(why)) is not None}
+    found = {pk: shown for pk, why in walk.standing_by.items() if (shown := _not_before(why)) is not None}
     for claim, drawn in _starts(walk, _front(walk), lengths, draws).items():
-        told = _range(sorted(drawn), state.now, stretch)
-        if told is not None:
-            found[claim] = told
+        shown = _range(sorted(drawn), state.now, stretch)
+        if shown is not None:
+            found[claim] = shown
     return found
 
 
@@ -143,24 +143,24 @@ def enough_draws(state: PoolState) -> int:
     return FEW_DRAWS if len(state.waiting) > LONG_QUEUE else DRAWS
 
 
-def confidence(told: Range | None, now: datetime) -> Confidence:
+def confidence(shown: Range | None, now: datetime) -> Confidence:
     """Return how sure a range is, by its width and its latest end: the farther, the more claims come in between."""
-    if told is None or told.latest is None or told.latest - max(told.earliest, now) > WIDEST:
+    if shown is None or shown.latest is None or shown.latest - max(shown.earliest, now) > WIDEST:
         return Confidence.UNKNOWN
-    return Confidence.LIKELY if told.latest - now <= SOON else Confidence.ROUGH
+    return Confidence.LIKELY if shown.latest - now <= SOON else Confidence.ROUGH
 
 
-def moved(told: Range | None, now_told: Range | None, now: datetime) -> bool:
-    """Return True if a side moved by more than a quarter of the time left until `told` ends, or that is over."""
-    if told is None or now_told is None:
-        return told is not now_told
-    if told.latest is None or now_told.latest is None:
-        return told != now_told
-    least = max(MOVED_LEAST, MOVED_PART * (told.latest - now))
+def moved(shown: Range | None, new: Range | None, now: datetime) -> bool:
+    """Return True if a side moved by more than a quarter of the time left until `shown` ends, or that is over."""
+    if shown is None or new is None:
+        return shown is not new
+    if shown.latest is None or new.latest is None:
+        return shown != new
+    least = max(MOVED_LEAST, MOVED_PART * (shown.latest - now))
     return (
-        abs(told.earliest - now_told.earliest) > least
-        or abs(told.latest - now_told.latest) > least
-        or told.latest < now
+        abs(shown.earliest - new.earliest) > least
+        or abs(shown.latest - new.latest) > least
+        or shown.latest < now
     )
 
 

@@ -38,7 +38,7 @@ class Places:
     def ask_back(self) -> None:
         """Lay out the unused places again, now with preemption of borrowed runs."""
         for place in [place for places in self._places.values() for place in places]:
-            self.nodes.let_go(place.line, place.held)
+            self.nodes.unhold(place.line, place.held)
         self._places.clear()
         self._keep_all(ask=True)
 
@@ -60,7 +60,7 @@ class Places:
         ):  # the last: the others would be kept without it too
             if place.held.start > self.now or claim.need.units > place.booking.units_each:
                 continue
-            self.nodes.let_go(place.line, place.held)
+            self.nodes.unhold(place.line, place.held)
             until = min(after(self.now, claim.lasts), place.booking.ends_at)
             if place.line.free.holds(claim.need) and place.line.holds_until(claim.need, self.now) >= until:
                 self._places[claim.tenant].remove(place)

@@ -89,7 +89,7 @@ class Preemption:
         self.reclaims: list[Reclaim] = []
 
     @property
-    def spared(self) -> tuple[UUID, ...]:
+    def cancelled(self) -> tuple[UUID, ...]:
         """Runs whose earlier preemption is no longer needed."""
         return tuple(sorted(self._asked - self._kept))
 

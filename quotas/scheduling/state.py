@@ -261,7 +261,7 @@ class Decisions:
     waits: tuple[Waits, ...]
     # Preemptions to make now, and runs whose earlier preemption is cancelled.
     reclaims: tuple[Reclaim, ...] = ()
-    spared: tuple[UUID, ...] = ()
+    cancelled: tuple[UUID, ...] = ()
 
 
 def as_gpus(units: int, units_per_gpu: int) -> int | float:

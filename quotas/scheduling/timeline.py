@@ -256,7 +256,7 @@ class Nodes:
         line.hold(held)
         self.changed(line)
 
-    def let_go(self, line: NodeLine, held: Held) -> None:
+    def unhold(self, line: NodeLine, held: Held) -> None:
         line.held.remove(held)
         line.build()
         self.changed(line)

@@ -75,11 +75,11 @@ def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
     if lacking.name != "gpus":
         return Reason(f"no_free_{lacking.name}", {"asked": lacking.asked, "free": lacking.most})
     free = [room.units for room in rooms if room.units > 0]
-    told = {"gpus": gpus, "free_gpus": as_gpus(sum(free), units_per_gpu)}
+    data = {"gpus": gpus, "free_gpus": as_gpus(sum(free), units_per_gpu)}
     if sum(free) < need.units:
-        return Reason("no_free_gpus", told)
+        return Reason("no_free_gpus", data)
     largest = as_gpus(lacking.most, units_per_gpu)
-    return Reason("fragmented", {**told, "largest_free_gpus": largest, "nodes": len(free)})
+    return Reason("fragmented", {**data, "largest_free_gpus": largest, "nodes": len(free)})
 
 
 def with_out(lacking: Reason, state: PoolState) -> Reason:

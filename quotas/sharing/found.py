@@ -56,8 +56,8 @@ def found_on(
         if not amount:
             continue
         if profile := MIG_RESOURCE.match(resource):
-            told = int(labels.get(f"{resource}.memory", 0)) or None
-            found.append(_mig(profile["profile"], resource, amount, labels, memory_mib, told))
+            instance_mib = int(labels.get(f"{resource}.memory", 0)) or None
+            found.append(_mig(profile["profile"], resource, amount, labels, memory_mib, instance_mib))
         elif resource in (GPU, f"{GPU}.shared"):
             found.append(_whole_or_sliced(resource, amount, labels, memory_mib))
     return found

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone, translation
 
-from quotas import foretelling, next_end, queries
+from quotas import forecasts, next_end, queries
 from quotas.models import Claim, Pool
 from quotas.reasons import REASONS
 from tests.shared.stage import Stage
@@ -61,7 +61,7 @@ def test_who_waits_without_a_reliable_estimate_is_told_it(stage: Stage) -> None:
     stage.admit()
     before = queries.queues_of([waits.pk])[waits.pk]
     assert "end" not in before["reason"]["message"]
-    foretelling.foretell(stage.pool.pk)
+    forecasts.update_forecasts(stage.pool.pk)
     after = queries.queues_of([waits.pk])[waits.pk]
     assert after["confidence"] == "unknown"
     assert (
@@ -70,6 +70,6 @@ def test_who_waits_without_a_reliable_estimate_is_told_it(stage: Stage) -> None:
     )
     Claim.objects.filter(pk=runs[0].pk).update(ends_at=timezone.now() + timedelta(hours=1))
     Pool.objects.update(forecast_at=None)
-    foretelling.foretell(stage.pool.pk)
+    forecasts.update_forecasts(stage.pool.pk)
     known = queries.queues_of([waits.pk])[waits.pk]
     assert (known["confidence"], known["reason"]) == ("likely", before["reason"])

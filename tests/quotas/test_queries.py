@@ -12,8 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.access import Actor
 from accounts.models import APIToken, Membership, Tenant
 from clusters.models import Cluster
-from quotas import admission, queries
-from quotas import outlook as outlooks
+from quotas import admission, estimates, queries
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.sharing import Portion
 from tests.shared.stage import Stage
@@ -165,11 +164,11 @@ def test_one_that_was_sent_back_tells_the_clusters_reason(stage: Stage) -> None:
     assert queue["reason"]["code"] == "no_free_gpus"
 
 
-def outlook(stage: Stage, gpus: int, **values: Any) -> outlooks.Outlook:
+def outlook(stage: Stage, gpus: int, **values: Any) -> estimates.Estimate:
     defaults: dict[str, Any] = {"tenant": stage.cast.demo, "pool": stage.pool}
     defaults |= {"cpu_millicores": 1000, "memory_mib": 1024}
-    asked = outlooks.Asked(portion=Portion(gpus), **(defaults | values))
-    return outlooks.Looks().outlook(asked, with_times=True)
+    asked = estimates.Asked(portion=Portion(gpus), **(defaults | values))
+    return estimates.Estimator().estimate(asked, with_times=True)
 
 
 def test_the_outlook_says_what_a_request_would_meet_and_writes_nothing(stage: Stage) -> None:

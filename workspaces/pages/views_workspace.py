@@ -19,7 +19,7 @@ from accounts.access import Actor
 from accounts.errors import SHOWN_IN_PLACE, Refusal
 from accounts.notices import inbox
 from accounts.rest.actors import actor_of
-from quotas.outlook import Looks
+from quotas.estimates import Estimator
 from workspaces import access
 from workspaces.api.representation import endpoints, event_json, workspace_json
 from workspaces.gateway import hosts, passes
@@ -75,7 +75,7 @@ def workspace_page(
     }
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
         size, minutes = Size.of(workspace), workspace.max_runtime_minutes
-        others = alternatives(Looks(workspace.run), workspace.tenant, workspace.owner, size, minutes)
+        others = alternatives(Estimator(workspace.run), workspace.tenant, workspace.owner, size, minutes)
         cluster = workspace.pool.cluster_id
         context["alternatives"] = [other for other in others if other.size.pool.cluster_id == cluster]
     if tab == "settings":

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from accounts.models import Tenant, User
 from quotas import sharing
+from quotas.estimates import Asked, Estimate, Estimator
 from quotas.models import Flavor
-from quotas.outlook import Asked, Looks, Outlook
 from quotas.pools.nodes import PoolNodes
 
 from .sizing import Size
@@ -54,17 +54,17 @@ def estimate(
     size: Size,
     minutes: int | None = None,
     nodes: Mapping[UUID, PoolNodes] | None = None,
-) -> tuple[Outlook, list[Alternative]]:
+) -> tuple[Estimate, list[Alternative]]:
     """Return the forecast for this size, and alternatives if it does not start now. Writes nothing."""
-    looks, asked = Looks(nodes=nodes), size.asked_by(tenant, user, minutes)
+    looks, asked = Estimator(nodes=nodes), size.asked_by(tenant, user, minutes)
     others = _others(tenant, user, size, minutes)
     looks.look_at((other for _alternative, other in others), beside=[asked])
-    outlook = looks.outlook(asked, with_times=True)
+    outlook = looks.estimate(asked, with_times=True)
     return outlook, [] if outlook["starts_now"] else _starting_now(looks, others)
 
 
 def alternatives(
-    looks: Looks, tenant: Tenant, user: User, size: Size, minutes: int | None
+    looks: Estimator, tenant: Tenant, user: User, size: Size, minutes: int | None
 ) -> list[Alternative]:
     """Return what would start now instead: a shorter lifetime, fewer GPUs of the same pool, or ready-made sizes."""
     others = _others(tenant, user, size, minutes)
@@ -80,7 +80,7 @@ def _others(tenant: Tenant, user: User, size: Size, minutes: int | None) -> list
     ]
 
 
-def _starting_now(looks: Looks, others: list[Other]) -> list[Alternative]:
+def _starting_now(looks: Estimator, others: list[Other]) -> list[Alternative]:
     found = (alternative for alternative, other in others if looks.starts_now(other))
     return list(islice(_of_each_kind_once(found), MOST_ALTERNATIVES))
 

@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from accounts.errors import Invalid
 from accounts.models import Tenant
 from quotas import sharing
+from quotas.estimates import Asked, Estimate, Estimator
 from quotas.models import Flavor, Pool
-from quotas.outlook import Asked, Looks, Outlook
 from quotas.pools.needs import GpuAsked, fitting, price
 from quotas.pools.nodes import PoolNodes
 from quotas.sharing import Portion
@@ -202,7 +202,7 @@ class Found:
     """A pool that has such a GPU, with the forecast for the launch there."""
 
     size: Size
-    outlook: Outlook
+    outlook: Estimate
 
     @property
     def price(self) -> Fraction:
@@ -230,9 +230,9 @@ def found(tenant: Tenant, asked: SizeAsked, nodes: Mapping[UUID, PoolNodes] | No
             sizes.append(_in_pool(pool, with_memory(pool, asked)))
         except Invalid:
             continue
-    looks, asks = Looks(nodes=nodes), [size.asked_by(tenant) for size in sizes]
+    looks, asks = Estimator(nodes=nodes), [size.asked_by(tenant) for size in sizes]
     looks.look_at((), beside=asks)
-    every = [Found(size, looks.outlook(one)) for size, one in zip(sizes, asks, strict=True)]
+    every = [Found(size, looks.estimate(one)) for size, one in zip(sizes, asks, strict=True)]
     usable = [one for one in every if one.outlook["admissible"] or not _has_no_share(one.outlook)]
     return sorted(usable, key=_order)
 
@@ -257,7 +257,7 @@ def _order(one: Found) -> tuple[bool, Fraction, bool, int, str]:
     return not view["admissible"], one.price, not view["starts_now"], pool.gpu_memory_mib or 0, pool.slug
 
 
-def _has_no_share(view: Outlook) -> bool:
+def _has_no_share(view: Estimate) -> bool:
     return view["reasons"][0]["code"] == "quota_exceeded"
 
 

@@ -13,8 +13,8 @@ from django.http import HttpRequest
 from accounts.access import Actor
 from accounts.models import Role, Tenant
 from accounts.tenancy import roles
+from quotas.estimates import Estimator
 from quotas.models import Flavor, Pool
-from quotas.outlook import Looks
 from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.queries import pools_for, quotas_for
 from workspaces.models import Image, Workspace
@@ -101,7 +101,7 @@ def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
     flavors.sort(
         key=lambda flavor: (flavor.units == 0, flavor.pool.gpus(flavor.units), flavor.cpu_millicores)
     )
-    looks = Looks()
+    looks = Estimator()
     for tenant in tenants[:MOST_TRIED]:
         for flavor in flavors:
             if image and looks.starts_now(size_of(flavor).asked_by(tenant, actor.user)):

@@ -165,7 +165,7 @@ LINES: dict[str, Line] = {
     "handed_back": Line(_("%(by)s restored it, with its kept storage."), _("Start it when you need it.")),
     # Preempted borrowed GPUs, and a budget that is spent.
     "asked_back_owner_waits": Line(
-        _("It uses borrowed GPUs, and the tenant that owns them needs them: it stops in %(minutes)s min."),
+        _("It uses borrowed GPUs, and the team that owns them needs them: it stops in %(minutes)s min."),
         _("Save what is only in memory. Files are kept, and it returns to the front of the queue."),
     ),
     "asked_back_booking_begins": Line(

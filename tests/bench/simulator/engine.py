@@ -210,7 +210,7 @@ class Simulation:
                 self._becomes(going, reclaim_at=at(due))
                 self._later(due, partial(self._is_due, going))
             self._becomes(going, reclaim_for=reclaim.beneficiary)
-        for claim in decisions.spared:
+        for claim in decisions.cancelled:
             if not self.going[claim].is_stopped:
                 self.spared += 1
                 self._becomes(self.going[claim], reclaim_at=None, reclaim_for=None)

@@ -13,7 +13,7 @@ from quotas.scheduling import PoolState, Run
 from quotas.scheduling.forecast import AS_DRAWN, Confidence, Range, confidence, enough_draws, forecast
 from quotas.scheduling.lengths import Lengths, Past
 
-# As in `quotas/foretelling.py`, which needs a database.
+# As in `quotas/forecasts.py`, which needs a database.
 REMEMBERED = 1000
 # A third of the waiting requests get a forecast, since forecasts take most of the time.
 ONE_OF = 3
@@ -37,7 +37,7 @@ class Told:
 
 
 class Teller:
-    """Forecaster that does without rows what `quotas/foretelling.py` does with them."""
+    """Forecaster that does without rows what `quotas/forecasts.py` does with them."""
 
     def __init__(self) -> None:
         self.told: list[Told] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
-from quotas import foretelling, pool_state
+from quotas import forecasts, pool_state
 from quotas.allowed import usage
 from quotas.scheduling import Decisions, PoolState, decide
 from tests.bench.simulator import engine, foretold
@@ -128,4 +128,4 @@ def test_everybody_is_served_in_the_end_and_no_node_holds_too_much() -> None:
 def test_what_it_takes_from_the_real_thing_is_what_that_says() -> None:
     assert engine.START_MARGIN == pool_state.START_MARGIN
     assert engine.HALF_LIFE_DAYS == usage.HALF_LIFE_DAYS
-    assert foretold.REMEMBERED == foretelling.REMEMBERED
+    assert foretold.REMEMBERED == forecasts.REMEMBERED

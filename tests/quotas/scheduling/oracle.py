@@ -132,7 +132,7 @@ def sooner(state: PoolState, decisions: Decisions, beneficiary: UUID) -> Iterato
     told = {reclaim.run: reclaim.beneficiary for reclaim in decisions.reclaims}
     for node in state.nodes:
         for run in node.runs:
-            still = run.reclaim_at and run.reclaim_at > state.now and run.claim not in decisions.spared
+            still = run.reclaim_at and run.reclaim_at > state.now and run.claim not in decisions.cancelled
             if told.get(run.claim, run.reclaim_for if still else None) == beneficiary:
                 back, end = (
                     tuple(-amount for amount in vector(run.takes)),

@@ -81,7 +81,7 @@ def test_the_order_of_what_is_read_changes_nothing(state: PoolState, random: Ran
 @of_any(pools(bookings=0))
 def test_who_was_asked_stays_asked_as_long_as_nothing_changes(state: PoolState) -> None:
     decisions = decide(state)
-    assert not decide(applied(state, decisions)).spared
+    assert not decide(applied(state, decisions)).cancelled
 
 
 @of_any(pools(asked=False), many=1000)
@@ -90,11 +90,11 @@ def test_looking_again_and_again_comes_to_rest_and_asks_nobody_back_and_forth(st
 
     A run that takes a booked place late may also leave room for others there.
     """
-    spared: set[UUID] = set()
+    cancelled: set[UUID] = set()
     for _look in range(5):
         decisions = decide(state)
-        assert not {one.run for one in decisions.reclaims} & spared
-        spared |= set(decisions.spared)
+        assert not {one.run for one in decisions.reclaims} & cancelled
+        cancelled |= set(decisions.cancelled)
         again = applied(state, decisions)
         if again == state:
             assert could_have_started(state, decisions) == []
@@ -283,7 +283,7 @@ def applied(state: PoolState, decisions: Decisions) -> PoolState:
 
 
 def asked(run: Run, told: dict[UUID, UUID], decisions: Decisions, state: PoolState) -> Run:
-    if run.claim in decisions.spared:
+    if run.claim in decisions.cancelled:
         return replace(run, reclaim_at=None, reclaim_for=None)
     if run.claim in told:
         return replace(run, reclaim_at=run.reclaim_at or state.now + state.grace, reclaim_for=told[run.claim])

@@ -310,10 +310,10 @@ def test_who_was_asked_is_not_asked_again_and_is_spared_when_the_need_is_gone() 
     asked = runs(2, None, SECOND, reclaim_at=NOW + 4 * MINUTE, reclaim_for=owner.claim)
     younger = runs(2, None, SECOND, since=MINUTE)
     decisions = lent_pool(node(asked, younger), waiting=owner, lent=borrows(4, 0))
-    assert (decisions.reclaims, decisions.spared) == ((), ())
+    assert (decisions.reclaims, decisions.cancelled) == ((), ())
     assert reasons(decisions)[0].data["at"] == (NOW + 4 * MINUTE).isoformat()
     without = decide(pool([node(asked, younger)], demo=borrows(0, 4), second=borrows(4, 0)))
-    assert (without.reclaims, without.spared) == ((), (asked.claim,))
+    assert (without.reclaims, without.cancelled) == ((), (asked.claim,))
 
 
 def test_before_a_booking_begins_borrowed_runs_are_asked() -> None:
@@ -362,4 +362,4 @@ def test_who_was_asked_for_one_that_may_not_start_any_more_is_asked_for_the_next
         pool([node(asked)], owner, above, demo=borrows(0, 4), second=borrows(3, 0), third=third)
     )
     assert [(one.run, one.beneficiary) for one in decisions.reclaims] == [(asked.claim, owner.claim)]
-    assert not decisions.spared
+    assert not decisions.cancelled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quotas import admission
-from quotas.foretelling import foretell
+from quotas.forecasts import update_forecasts
 from quotas.models import Claim, Pool
 from tests.cast import Cast
 from tests.shared.sockets import in_thread, socket
@@ -21,14 +21,14 @@ def two_wait(cast: Cast) -> list[Workspace]:
     rows = [make_workspace(cast, cast.bob, Phase.WAITING, name=name) for name in ("first", "second")]
     for place, row in enumerate(rows):
         Claim.objects.filter(holder_id=row.pk).update(units=4, place=place)
-    foretell(cast.pool.pk)
+    update_forecasts(cast.pool.pk)
     return rows
 
 
 def the_first_goes(cast: Cast, rows: list[Workspace]) -> None:
     admission.release(Claim.objects.get(holder_id=rows[0].pk).pk, "withdrawn")
     Pool.objects.update(forecast_at=None)
-    foretell(cast.pool.pk)
+    update_forecasts(cast.pool.pk)
 
 
 async def test_a_place_that_becomes_another_is_told(cast: Cast) -> None:

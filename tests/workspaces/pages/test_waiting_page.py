@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from quotas.admission import admit
-from quotas.foretelling import foretell
+from quotas.forecasts import update_forecasts
 from quotas.models import Claim
 from tests.cast import Cast
 from tests.shared.clients import browser
@@ -30,7 +30,7 @@ def waits(cast: Cast) -> Workspace:
     )
     Claim.objects.filter(holder_id=row.pk).update(units=4, place=0)
     admit(cast.pool.pk)
-    foretell(cast.pool.pk)
+    update_forecasts(cast.pool.pk)
     return row
 
 
@@ -51,7 +51,7 @@ def test_it_says_when_and_what_starts_now(cast: Cast, waits: Workspace) -> None:
     )
     said = words(browser(cast.bob).get(f"/workspaces/{waits.pk}/"))
     assert "Next in the queue" in said
-    assert "Roughly between" in said
+    assert "Estimated between" in said
     assert "Available now: switch size" in said and "One A100" in said
 
 

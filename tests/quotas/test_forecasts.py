@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone, translation
 
-from quotas import foretelling, queries, signals
-from quotas.foretelling import foretell, lengths_of
+from quotas import forecasts, queries, signals
+from quotas.forecasts import lengths_of, update_forecasts
 from quotas.models import Claim, Pool
 from quotas.when import in_words
 from tests.shared.stage import Stage, again
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.django_db
 
 def look(stage: Stage) -> None:
     """Run a pass and a forecast, as the worker does some time after the last forecast."""
-    long_ago = timezone.now() - 2 * foretelling.AT_MOST_EVERY
+    long_ago = timezone.now() - 2 * forecasts.AT_MOST_EVERY
     Pool.objects.filter(forecast_at__isnull=False).update(forecast_at=long_ago)
     stage.admit()
-    foretell(stage.pool.pk)
+    update_forecasts(stage.pool.pk)
 
 
 def full(stage: Stage) -> list[Claim]:
@@ -91,12 +91,12 @@ def test_a_start_outside_what_was_told_teaches_the_pool(stage: Stage) -> None:
 
 
 def test_it_is_foretold_once_in_a_while_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foretelling, "AT_MOST_EVERY", timedelta(hours=1))
+    monkeypatch.setattr(forecasts, "AT_MOST_EVERY", timedelta(hours=1))
     full(stage)
     stage.request(2)
     look(stage)
     late = stage.request(2)
-    foretell(stage.pool.pk)
+    update_forecasts(stage.pool.pk)
     assert again(late).position is None
     look(stage)
     assert again(late).position == 2
@@ -132,11 +132,11 @@ NOON = datetime(2026, 1, 5, 12, 2, tzinfo=UTC)
     ("earliest", "latest", "sure", "words"),
     [
         (130, 180, "likely", "Between 14:10 and 15:00, probably."),
-        (130, 450, "rough", "Roughly between 14:10 and 19:30."),
-        (600, 900, "rough", "Roughly between 22:00 and Tue 03:00."),
+        (130, 450, "rough", "Estimated between 14:10 and 19:30."),
+        (600, 900, "rough", "Estimated between 22:00 and Tue 03:00."),
         (130, 900, "unknown", "No reliable estimate yet."),
         (None, None, "unknown", ""),
-        (0, 60, "likely", "By 13:00, or sooner."),
+        (0, 60, "likely", "Expected by 13:00."),
         (0, 5, "likely", "Within the next minutes."),
         (24 * 60 * 27, None, "unknown", "Not before 1 Feb 12:00."),
     ],

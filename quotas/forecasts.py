@@ -30,10 +30,10 @@ State = Claim.State
 # Number of the newest ended runs to learn from.
 REMEMBERED = 1000
 AT_MOST_EVERY = timedelta(seconds=1)
-TOLD = ("position", "units_ahead", "estimated_from", "estimated_to", "told_from", "told_to")
+WRITTEN = ("position", "units_ahead", "estimated_from", "estimated_to", "told_from", "told_to")
 
 
-def foretell(pool_id: UUID) -> None:
+def update_forecasts(pool_id: UUID) -> None:
     """Update a pool's forecasts, unless just done: the watcher's next tick enqueues a pass, which calls this again."""
     pool, now = Pool.objects.get(pk=pool_id), timezone.now()
     queue = Claim.objects.filter(pool=pool, state=State.WAITING)
@@ -94,13 +94,13 @@ def _changed(waiting: Sequence[Claim], state: PoolState, found: dict[UUID, Range
             continue  # the next pass will start it
         is_other = (claim.position, claim.units_ahead) != places[claim.pk]
         claim.position, claim.units_ahead = places[claim.pk]
-        told = found.get(claim.pk)
-        if moved(range_of(claim), told, state.now):
+        new = found.get(claim.pk)
+        if moved(range_of(claim), new, state.now):
             is_other = True
-            claim.estimated_from, claim.estimated_to = (told.earliest, told.latest) if told else (None, None)
-        if claim.told_from is None and told and told.latest:
+            claim.estimated_from, claim.estimated_to = (new.earliest, new.latest) if new else (None, None)
+        if claim.told_from is None and new and new.latest:
             is_other = True
-            claim.told_from, claim.told_to = told.earliest, told.latest
+            claim.told_from, claim.told_to = new.earliest, new.latest
         if is_other:
             changed.append(claim)
     return changed
@@ -111,5 +111,5 @@ def _write(pool: Pool, changed: Sequence[Claim]) -> None:
     if not changed:
         return
     admission.lock(pool.cluster_id)
-    Claim.objects.filter(state=State.WAITING).bulk_update(changed, TOLD, batch_size=500)
+    Claim.objects.filter(state=State.WAITING).bulk_update(changed, WRITTEN, batch_size=500)
     standing_changed.send(sender=Claim, claims=changed)

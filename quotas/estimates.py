@@ -12,7 +12,7 @@ from accounts.errors import Refusal
 from accounts.models import Tenant
 from quotas import next_end, pool_state, reasons
 from quotas.allowed.limits import refuse_what_never_fits
-from quotas.foretelling import lengths_of, stretch_of
+from quotas.forecasts import lengths_of, stretch_of
 from quotas.models import Claim, Pool
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Decisions, PoolState, Waiting, Waits, as_gpus, decide
@@ -53,7 +53,7 @@ class Asked:
         )
 
 
-class Outlook(When):
+class Estimate(When):
     """Forecast of a hypothetical request."""
 
     admissible: bool
@@ -65,7 +65,7 @@ class Outlook(When):
     reasons: list[dict[str, str]]
 
 
-class Looks:
+class Estimator:
     """Forecasts for one person. Each pool is read once, whatever the number of sizes."""
 
     def __init__(self, without: UUID | None = None, nodes: Mapping[UUID, PoolNodes] | None = None) -> None:
@@ -88,7 +88,7 @@ class Looks:
         claim = asked.claim()
         return all(waits.claim != claim.id for waits in decide(self._state(asked, claim)).waits)
 
-    def outlook(self, asked: Asked, *, with_times: bool = False) -> Outlook:
+    def estimate(self, asked: Asked, *, with_times: bool = False) -> Estimate:
         """Return whether the request would start now, else its position. `with_times` adds the start forecast."""
         pool, claim = asked.pool, asked.claim()
         state = self._state(asked, claim)
@@ -97,22 +97,22 @@ class Looks:
                 refuse_what_never_fits(claim)
             except Refusal as refusal:
                 reason = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
-                return _outlook(admissible=False, reasons=[reason])
+                return _estimate(admissible=False, reasons=[reason])
         decisions = decide(state)
         waits = next((waits for waits in decisions.waits if waits.claim == claim.id), None)
         if waits is None:
-            return _outlook(starts_now=True, borrows=_borrows(state, state.waiting[-1]))
-        told = _outlook(
+            return _estimate(starts_now=True, borrows=_borrows(state, state.waiting[-1]))
+        found = _estimate(
             position=waits.position,
             gpus_ahead=as_gpus(waits.units_ahead, pool.units_per_gpu),
             reasons=[reasons.in_queue(waits.reason.code, waits.reason.data, waits.position - 1)],
         )
         if with_times:
-            told.update(_times(pool, state, decisions, waits))  # type: ignore[typeddict-item]
-            if told["confidence"] == Confidence.UNKNOWN:
+            found.update(_times(pool, state, decisions, waits))  # type: ignore[typeddict-item]
+            if found["confidence"] == Confidence.UNKNOWN:
                 ends = next_end.in_words({claim: waits.reason.code}, state.now)
-                told["reasons"][0]["message"] = " ".join([told["reasons"][0]["message"], *ends.values()])
-        return told
+                found["reasons"][0]["message"] = " ".join([found["reasons"][0]["message"], *ends.values()])
+        return found
 
     def _has_room(self, asked: Asked) -> bool:
         """Return True if a node has room now, regardless of the queue."""
@@ -153,8 +153,8 @@ class Looks:
             self._states[pk, state.waiting[-1].tenant] = state
 
 
-def _outlook(**known: Any) -> Outlook:
-    nothing = Outlook(
+def _estimate(**known: Any) -> Estimate:
+    nothing = Estimate(
         admissible=True,
         starts_now=False,
         position=None,
