@@ -10,15 +10,13 @@ from collections.abc import Callable
 
 from quotas.models import Pool, Sharing
 
-from .exclusive import Exclusive
+from .by_units import Exclusive
 from .found import Found, found_on
 from .gpu_manager import GpuManager
 from .hami import Hami
 from .mig import Mig
-from .mps import Mps
-from .no_gpus import NoGpus
-from .strategy import PodParts, Portion, Strategy
-from .time_slicing import TimeSlicing
+from .replicas import Mps, TimeSlicing
+from .strategy import NoGpus, PodParts, Portion, Strategy
 
 __all__ = ["STRATEGIES", "Found", "PodParts", "Portion", "Strategy", "found_on", "kinds_where", "of", "pod"]
 

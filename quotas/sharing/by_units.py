@@ -1,4 +1,4 @@
-"""GPUs that are given out in whole units of one resource: cards, instances or replicas."""
+"""GPUs that are given out in whole units of one resource: cards (here), instances or replicas."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from fractions import Fraction
 from math import ceil
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from quotas.models import Pool
 
-from .strategy import NO_GPU, ROUNDING, PodParts, Portion, Strategy, memory_unknown, of_a_gpu, refused
+from .strategy import DEDICATED, NO_GPU, PodParts, Portion, Strategy, memory_unknown, refused
 
 NVIDIA = "nvidia.com/"
 MOST_PARTS = 8
+# 0.14 is accepted as a seventh.
+ROUNDING = Fraction(1, 50)
 
 
 class ByUnits(Strategy):
@@ -35,7 +38,7 @@ class ByUnits(Strategy):
         if pool.units_per_gpu == 1:
             words = _("This pool gives whole GPUs.")
         else:
-            words = _("This pool gives %(part)s of a GPU at a time.") % {"part": of_a_gpu(pool.gpus(1))}
+            words = _("This pool gives %(part)s of a GPU at a time.") % {"part": f"1/{pool.units_per_gpu}"}
         return words if self.most_units(pool) is None else f"{words} {self.why_no_more()}"
 
     def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
@@ -63,3 +66,19 @@ class ByUnits(Strategy):
     def pod(self, pool: Pool, portion: Portion) -> PodParts:
         environment = {} if pool.resource_name.startswith(NVIDIA) else NO_GPU
         return PodParts({pool.resource_name: str(portion.units)}, environment=environment)
+
+
+class Exclusive(ByUnits):
+    """Whole GPUs, or whole devices of any vendor: the pool's resource name is the only setting."""
+
+    isolation = DEDICATED
+    owns_gpus = True
+    strategy_label = "none"
+    neighbours = gettext_lazy(
+        "The GPU is yours alone. Nobody else uses its memory or compute, and no crash reaches you."
+    )
+
+    def faults(self, pool: Pool) -> dict[str, str]:
+        if pool.units_per_gpu == 1:
+            return {}
+        return {"units_per_gpu": _("Whole GPUs are not cut: 1. Or choose how they are shared.")}

@@ -14,34 +14,21 @@ from django.utils.translation import gettext_lazy
 
 from quotas.models import Pool
 
-from .strategy import (
-    HUNDREDTHS,
-    SOFT_CAP,
-    PodParts,
-    Portion,
-    Strategy,
-    hundredths_faults,
-    memory_unknown,
-    refused,
-)
+from .strategy import ByHundredths, PodParts, Portion, refused
 
-CORE = "tencent.com/vcuda-core"
 MEMORY = "tencent.com/vcuda-memory"
 BLOCK_MIB = 256
 # Requests are whole for the device plugin; this limit holds the compute to them.
 CORE_LIMIT = "tencent.com/vcuda-core-limit"
 
 
-class GpuManager(Strategy):
-    isolation = SOFT_CAP
-    by_memory = True
+class GpuManager(ByHundredths):
+    resource = "tencent.com/vcuda-core"
+    wrong_resource = gettext_lazy("gpu-manager announces hundredths of GPUs as tencent.com/vcuda-core.")
     neighbours = gettext_lazy(
         "A library in each container holds it to its share of memory and compute. Programs that go round the"
         " library are not held, and a crash of the GPU ends everything on it. CUDA is at most 11.5 here."
     )
-
-    def parts(self, pool: Pool) -> list[int]:
-        return list(HUNDREDTHS)
 
     def gives(self, pool: Pool) -> str:
         return _("This pool gives any share of one GPU from 1/100, or whole GPUs.")
@@ -54,9 +41,8 @@ class GpuManager(Strategy):
         return Portion(max(units, self._units_with(pool, memory_mib) if memory_mib else 0))
 
     def _units_with(self, pool: Pool, memory_mib: int) -> int:
-        if not pool.gpu_memory_mib:
-            raise memory_unknown()
-        units = ceil(Fraction(ceil(memory_mib / BLOCK_MIB) * BLOCK_MIB * 100, pool.gpu_memory_mib))
+        whole_mib = self.memory_of_a_gpu(pool)
+        units = ceil(Fraction(ceil(memory_mib / BLOCK_MIB) * BLOCK_MIB * 100, whole_mib))
         return units if units <= 100 else ceil(units / 100) * 100
 
     def pod(self, pool: Pool, portion: Portion) -> PodParts:
@@ -67,10 +53,6 @@ class GpuManager(Strategy):
 
     def memory_mib(self, pool: Pool, portion: Portion) -> int | None:
         return self._blocks(pool, portion.units) * BLOCK_MIB or None
-
-    def faults(self, pool: Pool) -> dict[str, str]:
-        text = _("gpu-manager announces hundredths of GPUs as tencent.com/vcuda-core.")
-        return hundredths_faults(pool) | ({} if pool.resource_name == CORE else {"resource_name": text})
 
     def ceiling(self, pool: Pool, gpus: int) -> dict[str, int]:
         memory = {f"requests.{MEMORY}": self._blocks(pool, 100 * gpus)} if pool.gpu_memory_mib else {}

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.errors import Invalid
-from quotas.models import Pool
+from quotas.models import Pool, Sharing
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -25,10 +25,6 @@ NO_ISOLATION = gettext_lazy("none")
 
 # For runtimes that show all GPUs to a container that requests none.
 NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "void"}
-# Sizes offered where any hundredth of a GPU is possible.
-HUNDREDTHS = (10, 25, 50, 75, 100)
-# 0.14 is accepted as a seventh.
-ROUNDING = Fraction(1, 50)
 
 
 @dataclass(frozen=True)
@@ -119,6 +115,64 @@ class Strategy(ABC):
         return {f"requests.{pool.resource_name}": gpus * pool.units_per_gpu}
 
 
+class NoGpus(Strategy):
+    """A pool without GPUs."""
+
+    isolation = ""
+    neighbours = ""
+
+    def gives(self, pool: Pool) -> str:
+        return _("This pool has no GPUs. Ask for 0, or choose another pool.")
+
+    def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
+        if gpus:
+            raise refused("gpus", self.gives(pool))
+        return Portion()
+
+    def pod(self, pool: Pool, portion: Portion) -> PodParts:
+        return PodParts(environment=NO_GPU)
+
+    def faults(self, pool: Pool) -> dict[str, str]:
+        text = _("A pool without GPUs has none. Name its resource, or leave this empty.")
+        found = {field: text for field in ("driver_path", "mig_profile") if getattr(pool, field)}
+        if pool.sharing != Sharing.EXCLUSIVE:
+            found["sharing"] = _("A pool without GPUs shares none. Name its resource, or choose whole GPUs.")
+        return found
+
+    def ceiling(self, pool: Pool, gpus: int) -> dict[str, int]:
+        return {}
+
+
+class ByHundredths(Strategy):
+    """GPUs cut by memory and compute: a unit is a hundredth of both."""
+
+    isolation = SOFT_CAP
+    by_memory = True
+    # Resource that the cluster must announce, and the sentence for a pool of another one.
+    resource: str
+    wrong_resource: StrOrPromise
+
+    def parts(self, pool: Pool) -> list[int]:
+        return [10, 25, 50, 75, 100]
+
+    def faults(self, pool: Pool) -> dict[str, str]:
+        found = {}
+        if pool.units_per_gpu != 100:
+            found["units_per_gpu"] = _("Here a unit is a hundredth of a GPU: 100.")
+        if not pool.gpu_memory_mib:
+            found["gpu_memory_mib"] = _("Fill this in: a share of a GPU is a share of its memory, too.")
+        if pool.resource_name != self.resource:
+            found["resource_name"] = str(self.wrong_resource)
+        return found
+
+    @staticmethod
+    def memory_of_a_gpu(pool: Pool) -> int:
+        """Return the memory in MiB; raise Invalid if nobody has said it."""
+        if not pool.gpu_memory_mib:
+            raise memory_unknown()
+        return pool.gpu_memory_mib
+
+
 def refused(name: str, text: str) -> Invalid:
     return Invalid("invalid_size", text, _("Correct the named field."), fields={name: [text]})
 
@@ -127,18 +181,3 @@ def memory_unknown() -> Invalid:
     return refused(
         "gpu_memory_mib", _("Nobody has said how much memory a GPU of this pool has. Tell an admin.")
     )
-
-
-def of_a_gpu(part: Fraction) -> str:
-    """Return the part as 1/7, 3/4 …"""
-    return f"{part.numerator}/{part.denominator}"
-
-
-def hundredths_faults(pool: Pool) -> dict[str, str]:
-    """Return the faults of a pool that cuts GPUs by memory and compute."""
-    found = {}
-    if pool.units_per_gpu != 100:
-        found["units_per_gpu"] = _("Here a unit is a hundredth of a GPU: 100.")
-    if not pool.gpu_memory_mib:
-        found["gpu_memory_mib"] = _("Fill this in: a share of a GPU is a share of its memory, too.")
-    return found
