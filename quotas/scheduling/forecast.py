@@ -19,9 +19,9 @@ from uuid import UUID
 
 from .decide import plan
 from .lengths import Lengths
-from .standing import backs_off
 from .state import PoolState, Reason, Run, Waiting
 from .walk import Walk
+from .why import backs_off
 
 # Number of drawn futures; few of them for a long queue, and while somebody types.
 DRAWS, FEW_DRAWS = 8, 4
@@ -176,14 +176,14 @@ def _remaining(now: datetime, run: Run, lengths: Lengths, draws: int) -> list[da
     most = max(0.0, (min(known) - now).total_seconds()) + PROOF_SECONDS if known else inf
     asked = (run.ends_at - run.admitted_at).total_seconds() if run.ends_at else None
     age = max(0.0, (now - run.admitted_at).total_seconds())
-    left = lengths.curve(run.tenant, run.user, asked).each_left(age, _shares(run.claim, draws))
+    left = lengths.curve(run.tenant, run.user, asked).left(age, _shares(run.claim, draws))
     return [now + timedelta(seconds=min(seconds + 1, most)) for seconds in left]
 
 
 def _lasting(claim: Waiting, lengths: Lengths, draws: int) -> list[timedelta]:
     """Return how long a waiting claim will last in each future."""
     asked = claim.lasts.total_seconds() if claim.lasts else None
-    drawn = lengths.curve(claim.tenant, claim.user, asked).each_left(0, _shares(claim.claim, draws))
+    drawn = lengths.curve(claim.tenant, claim.user, asked).left(0, _shares(claim.claim, draws))
     return [timedelta(seconds=min(seconds, asked or inf)) for seconds in drawn]
 
 

@@ -62,12 +62,8 @@ class Curve:
                 self.seconds.append(seconds)
                 self.ended.append(1 - left)
 
-    def left(self, age: float, share: float) -> float:
-        """Return the seconds until `share` of the runs of this age have ended."""
-        return self.each_left(age, (share,))[0]
-
-    def each_left(self, age: float, shares: Iterable[float]) -> list[float]:
-        """Return `left` for several shares.
+    def left(self, age: float, shares: Iterable[float]) -> list[float]:
+        """Return the seconds until these shares of the runs of this age have ended.
 
         Runs older than all known ones are assumed to go on for up to as long again.
         """
@@ -108,7 +104,17 @@ class Lengths:
         return defaultdict(count(1).__next__)
 
     def _kinds_of(self, tenant: UUID | None, user: Any, asked_seconds: float | None) -> list[Hashable]:
-        return kinds_of(self._numbers[tenant], self._numbers[user], asked_seconds)
+        """Return the kinds of a run, the nearest first. Alike lifetimes differ by less than a factor of two."""
+        asked = round(log2(max(asked_seconds, 60) / HOUR)) if asked_seconds else None
+        of_tenant, of_user = self._numbers[tenant], self._numbers[user]
+        return [
+            (of_tenant, of_user, asked),
+            (of_tenant, of_user),
+            (of_tenant, None, asked),
+            (of_tenant,),
+            (asked,),
+            (),
+        ]
 
     @cached_property
     def _curves(self) -> dict[Hashable, Curve | None]:
@@ -121,16 +127,9 @@ class Lengths:
 
     def _curve(self, kind: Hashable) -> Curve | None:
         if kind not in self._curves:
-            self._curves[kind] = self._make_curve(kind, self._kinds.get(kind, ()))
+            past = self._kinds.get(kind, [])
+            if kind == () and len(past) < 4 * ENOUGH:
+                past = [*past, *PRIOR]
+            is_enough = kind == () or sum(one.has_ended for one in past) >= ENOUGH
+            self._curves[kind] = Curve(past) if is_enough else None
         return self._curves[kind]
-
-    def _make_curve(self, kind: Hashable, past: Sequence[Past]) -> Curve | None:
-        if kind == ():
-            return Curve(past if len(past) >= 4 * ENOUGH else [*past, *PRIOR])
-        return Curve(past) if sum(one.has_ended for one in past) >= ENOUGH else None
-
-
-def kinds_of(tenant: Hashable, user: Hashable, asked_seconds: float | None) -> list[Hashable]:
-    """Return the kinds of a run, the nearest first. Alike lifetimes differ by less than a factor of two."""
-    asked = round(log2(max(asked_seconds, 60) / HOUR)) if asked_seconds else None
-    return [(tenant, user, asked), (tenant, user), (tenant, None, asked), (tenant,), (asked,), ()]

@@ -78,15 +78,10 @@ def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
     return found
 
 
-def in_order(state: PoolState, stand_by: Container[UUID]) -> list[Waiting]:
-    """Return all waiting claims in order. Those on standby have a turn, but do not count against their tenant."""
-    own = within_own(state, stand_by) | promised(state)
-    return ordered(state, own, with_a_place(state, stand_by), stand_by)
-
-
 def ordered(
     state: PoolState, own: Container[UUID], booked: Container[UUID], stand_by: Container[UUID]
 ) -> list[Waiting]:
+    """Return all waiting claims in order. Those on standby have a turn, but do not count against their tenant."""
     classes: defaultdict[tuple[bool, int, bool, bool], list[Waiting]] = defaultdict(list)
     for claim in sorted(state.waiting, key=_in_tenant):
         has_place, borrows = claim.claim in booked, claim.claim not in own

@@ -18,10 +18,9 @@ from .order import ordered, promised, with_a_place, within_own
 from .places import Places
 from .reclaim import OWNER_WAITS, Need, Preemption
 from .shares import Shares, asked_by
-from .standing import backs_off, standing_by
 from .state import Admitted, PoolState, Reason, Run, Waiting
 from .timeline import FOREVER, EndsOf, Held, NodeLine, Nodes, Spot, after, known_end
-from .why import limit_full
+from .why import backs_off, limit_full, standing_by
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
+from uuid import UUID
 
 from .shares import NAMES, Share, asked_by
-from .state import PersonUse, PoolState, Reason, Room, TenantQuota, Waiting, as_gpus
+from .state import BACK_OFF_MOST, PersonUse, PoolState, Reason, Room, TenantQuota, Waiting, as_gpus
 
 AMOUNTS: tuple[tuple[str, Callable[[Room], int]], ...] = (
     ("cpu", attrgetter("cpu_millicores")),
@@ -66,20 +66,20 @@ def limit_full(claim: Waiting, state: PoolState, number: int, share: Share) -> R
 
 def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
     """Return what is lacking now, for a need that fits once other runs have ended."""
-    lacking = _first_lacking(rooms, need)
+    name, asked, most = _first_lacking(rooms, need)
     gpus = as_gpus(need.units, units_per_gpu)
-    if lacking.name == "cards":
+    if name == "cards":
         free_mib = sum(card.memory_mib for room in rooms for card in room.cards)
-        data = {"cards": lacking.asked, "free_cards": lacking.most, "free_memory_mib": free_mib}
+        data = {"cards": asked, "free_cards": most, "free_memory_mib": free_mib}
         return Reason("no_free_cards", data | _of_card(need))
-    if lacking.name != "gpus":
-        return Reason(f"no_free_{lacking.name}", {"asked": lacking.asked, "free": lacking.most})
+    if name != "gpus":
+        return Reason(f"no_free_{name}", {"asked": asked, "free": most})
     free = [room.units for room in rooms if room.units > 0]
-    data = {"gpus": gpus, "free_gpus": as_gpus(sum(free), units_per_gpu)}
+    figures = {"gpus": gpus, "free_gpus": as_gpus(sum(free), units_per_gpu)}
     if sum(free) < need.units:
-        return Reason("no_free_gpus", data)
-    largest = as_gpus(lacking.most, units_per_gpu)
-    return Reason("fragmented", {**data, "largest_free_gpus": largest, "nodes": len(free)})
+        return Reason("no_free_gpus", figures)
+    largest = as_gpus(most, units_per_gpu)
+    return Reason("fragmented", {**figures, "largest_free_gpus": largest, "nodes": len(free)})
 
 
 def with_out(lacking: Reason, state: PoolState) -> Reason:
@@ -91,16 +91,14 @@ def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason |
     """Return why none of these rooms could ever hold the need; None if one could."""
     if any(room.holds(need) for room in rooms):
         return None
-    lacking = _first_lacking(rooms, need)
-    if lacking.name == "cards":
-        return Reason(
-            "no_node_has_cards", {"cards": lacking.asked, "largest_cards": lacking.most, **_of_card(need)}
-        )
-    if lacking.name != "gpus":
-        return Reason(f"no_node_has_{lacking.name}", {"asked": lacking.asked, "largest": lacking.most})
+    name, asked, most = _first_lacking(rooms, need)
+    if name == "cards":
+        return Reason("no_node_has_cards", {"cards": asked, "largest_cards": most, **_of_card(need)})
+    if name != "gpus":
+        return Reason(f"no_node_has_{name}", {"asked": asked, "largest": most})
     return Reason(
         "no_node_has_gpus",
-        {"gpus": as_gpus(need.units, units_per_gpu), "largest_gpus": as_gpus(lacking.most, units_per_gpu)},
+        {"gpus": as_gpus(need.units, units_per_gpu), "largest_gpus": as_gpus(most, units_per_gpu)},
     )
 
 
@@ -108,15 +106,11 @@ def _of_card(need: Room) -> dict[str, int]:
     return {"card_memory_mib": need.cards[0].memory_mib, "card_cores": need.cards[0].cores_percent}
 
 
-@dataclass(frozen=True)
-class _Lacking:
-    name: str
-    asked: int
-    most: int
+def _first_lacking(rooms: Iterable[Room], need: Room) -> tuple[str, int, int]:
+    """Return the first of GPUs, CPU, memory and pods that no node has together with those before it.
 
-
-def _first_lacking(rooms: Iterable[Room], need: Room) -> _Lacking:
-    """Return the first of GPUs, CPU, memory and pods that no node has together with those before it."""
+    With its name come the amount asked for and the most that a node has.
+    """
     gpus: Callable[[Room], int] = attrgetter("units")
     name, asked = "gpus", need.units
     if need.cards:
@@ -126,6 +120,41 @@ def _first_lacking(rooms: Iterable[Room], need: Room) -> _Lacking:
     for name, asked, amount in steps:
         enough = [room for room in rooms if amount(room) >= asked]
         if not enough:
-            return _Lacking(name, asked, max(max((amount(room) for room in rooms), default=0), 0))
+            return name, asked, max([0, *(amount(room) for room in rooms)])
         rooms = enough
-    return _Lacking("pods", need.pods, 0)
+    return "pods", need.pods, 0
+
+
+# --- Standby: claims that cannot start whatever is free, so nobody waits for them
+
+
+def standing_by(state: PoolState) -> Mapping[UUID, Reason]:
+    """Return the claims on standby, each with its reason."""
+    rooms = [node.without_ours for node in state.nodes]
+    too_large_for_all: dict[Room, Reason | None] = {}
+    found = {}
+    for claim in state.waiting:
+        if claim.need not in too_large_for_all:
+            found_large = too_large(rooms, claim.need, state.units_per_gpu)
+            too_large_for_all[claim.need] = found_large and with_out(found_large, state)
+        reason = _reason(state, claim, too_large_for_all[claim.need])
+        if reason is not None:
+            found[claim.claim] = reason
+    return found
+
+
+def backs_off(state: PoolState, claim: Waiting) -> bool:
+    """Return True while in back-off. A longer one than BACK_OFF_MOST predates a clock set back: it is over."""
+    return claim.not_before is not None and state.now < claim.not_before <= state.now + BACK_OFF_MOST
+
+
+def _reason(state: PoolState, claim: Waiting, too_large_for_all: Reason | None) -> Reason | None:
+    quota = state.tenants[claim.tenant]
+    if backs_off(state, claim):
+        return claim.reason
+    if not state.is_open:
+        return Reason("pool_closed")
+    if not state.nodes:
+        return with_out(Reason("no_node_ready"), state)
+    reason = never(claim, quota, state.units_per_gpu) or too_large_for_all
+    return reason or quota.blocked or quota.blocked_people.get(claim.user)

@@ -29,7 +29,7 @@ def full(stage: Stage) -> list[Claim]:
     return [stage.running(4), stage.running(4, by=stage.cast.carol)]
 
 
-def test_who_waits_is_told_a_place_and_when(stage: Stage) -> None:
+def test_waiting_requests_have_a_position_and_a_forecast(stage: Stage) -> None:
     full(stage)
     stage.quota(8)
     first, second = stage.request(4), stage.request(2)
@@ -58,7 +58,7 @@ def test_nothing_is_written_while_nothing_changes(stage: Stage, monkeypatch: pyt
     signals.standing_changed.disconnect(hear)
 
 
-def test_what_is_told_first_stays_for_the_judgement_of_the_forecast(stage: Stage) -> None:
+def test_the_first_forecast_is_kept_to_learn_from(stage: Stage) -> None:
     runs = full(stage)
     waits = stage.request(2)
     look(stage)
@@ -71,7 +71,7 @@ def test_what_is_told_first_stays_for_the_judgement_of_the_forecast(stage: Stage
     assert (later.told_from, later.told_to) == (first.told_from, first.told_to)
 
 
-def test_a_start_outside_what_was_told_teaches_the_pool(stage: Stage) -> None:
+def test_a_start_outside_its_forecast_changes_the_pools_stretch(stage: Stage) -> None:
     full(stage)
     stage.quota(8)
     waits = stage.request(2)
@@ -90,7 +90,7 @@ def test_a_start_outside_what_was_told_teaches_the_pool(stage: Stage) -> None:
     assert pool.forecast_late > 1 > pool.forecast_early
 
 
-def test_it_is_foretold_once_in_a_while_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forecasts_are_updated_at_most_every_second(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forecasts, "AT_MOST_EVERY", timedelta(hours=1))
     full(stage)
     stage.request(2)
@@ -102,7 +102,7 @@ def test_it_is_foretold_once_in_a_while_only(stage: Stage, monkeypatch: pytest.M
     assert again(late).position == 2
 
 
-def test_one_that_no_pass_has_seen_stands_where_it_came(stage: Stage) -> None:
+def test_a_request_before_its_first_pass_is_last_in_the_queue(stage: Stage) -> None:
     full(stage)
     stage.request(2)
     look(stage)
@@ -112,7 +112,7 @@ def test_one_that_no_pass_has_seen_stands_where_it_came(stage: Stage) -> None:
     assert (queue["estimated_start"], queue["confidence"]) == (None, "unknown")
 
 
-def test_how_long_runs_lasted_is_read_from_those_that_have_ended(stage: Stage) -> None:
+def test_lengths_are_learned_from_ended_runs(stage: Stage) -> None:
     now = timezone.now()
     for hours in range(1, 14):
         claim = stage.running(1)
@@ -122,7 +122,7 @@ def test_how_long_runs_lasted_is_read_from_those_that_have_ended(stage: Stage) -
             released_at=now - timedelta(hours=20 - hours),
         )
     curve = lengths_of(stage.pool, now).curve(stage.cast.demo.pk, stage.cast.alice.user.pk, None)
-    assert curve.left(0, 0.5) == 7 * 3600
+    assert curve.left(0, [0.5]) == [7 * 3600]
 
 
 NOON = datetime(2026, 1, 5, 12, 2, tzinfo=UTC)
@@ -147,7 +147,7 @@ def test_when_in_words(earliest: int | None, latest: int | None, sure: str, word
         assert in_words(times[0], times[1], sure, NOON) == words
 
 
-def test_the_times_are_those_of_the_persons_place() -> None:
+def test_times_are_in_the_readers_time_zone() -> None:
     at = NOON + timedelta(hours=2), NOON + timedelta(hours=3)
     with timezone.override("Asia/Seoul"), translation.override("en"):
         assert in_words(*at, "likely", NOON) == "Between 23:00 and Tue 00:00, probably."

@@ -27,8 +27,7 @@ from quotas.scheduling import (
     decide,
     plan,
 )
-from quotas.scheduling.order import in_order
-from quotas.scheduling.standing import standing_by
+from quotas.scheduling.walk import Walk
 from tests.quotas.scheduling.oracle import END, after, could_have_started, starts
 from tests.quotas.scheduling.random_pools import MINUTES, NOW, TENANTS, of_any, pools
 
@@ -37,15 +36,15 @@ HOUR = timedelta(hours=1)
 
 
 @of_any(pools(bookings=0), many=2000)
-def test_whoever_waits_could_not_have_started_without_delaying_somebody_before(state: PoolState) -> None:
-    queue = [claim.claim for claim in in_order(state, standing_by(state))]
+def test_no_waiting_claim_could_have_started_without_delaying_an_earlier_one(state: PoolState) -> None:
+    queue = [claim.claim for claim in Walk(state).order]
     assert could_have_started(state, decide(state), queue) == []
 
 
 @of_any(pools(bookings=0))
-def test_nobody_who_started_delays_somebody_before(state: PoolState) -> None:
+def test_no_started_claim_delays_an_earlier_one(state: PoolState) -> None:
     decisions = decide(state)
-    queue = [claim.claim for claim in in_order(state, standing_by(state))]
+    queue = [claim.claim for claim in Walk(state).order]
     told, tenants = starts(state, decisions), {claim.claim: claim.tenant for claim in state.waiting}
     give_back = {run.tenant for node in state.nodes for run in node.runs if run.ends_at or run.reclaim_at}
     for one in decisions.admitted:
@@ -79,13 +78,13 @@ def test_the_order_of_what_is_read_changes_nothing(state: PoolState, random: Ran
 
 
 @of_any(pools(bookings=0))
-def test_who_was_asked_stays_asked_as_long_as_nothing_changes(state: PoolState) -> None:
+def test_a_preemption_stays_while_nothing_changes(state: PoolState) -> None:
     decisions = decide(state)
     assert not decide(applied(state, decisions)).cancelled
 
 
 @of_any(pools(asked=False), many=1000)
-def test_looking_again_and_again_comes_to_rest_and_asks_nobody_back_and_forth(state: PoolState) -> None:
+def test_repeated_passes_come_to_rest(state: PoolState) -> None:
     """A pass may lead to more in the next: a tenant that begins to borrow may be preempted there.
 
     A run that takes a booked place late may also leave room for others there.
@@ -104,7 +103,7 @@ def test_looking_again_and_again_comes_to_rest_and_asks_nobody_back_and_forth(st
 
 
 @of_any(pools(bookings=0, asked=False))
-def test_a_second_look_starts_and_asks_nobody_more_if_nobody_began_to_borrow(state: PoolState) -> None:
+def test_a_second_pass_starts_and_preempts_nothing_if_no_tenant_began_to_borrow(state: PoolState) -> None:
     decisions = decide(state)
     after = applied(state, decisions)
     borrow = {tenant for tenant, quota in after.tenants.items()
@@ -117,7 +116,7 @@ def test_a_second_look_starts_and_asks_nobody_more_if_nobody_began_to_borrow(sta
 
 
 @of_any(pools(bookings=0, asked=False))
-def test_nobody_is_asked_in_vain_or_without_borrowing(state: PoolState) -> None:
+def test_only_needed_borrowed_runs_are_preempted(state: PoolState) -> None:
     decisions = decide(state)
     runs = {run.claim: run for node in state.nodes for run in node.runs}
     for tenant, quota in applied(state, decisions).tenants.items():
@@ -138,7 +137,7 @@ def test_nobody_is_asked_in_vain_or_without_borrowing(state: PoolState) -> None:
 
 
 @of_any(pools(bookings=0, asked=False))
-def test_the_first_owner_has_as_few_asked_as_would_do_on_any_node(state: PoolState) -> None:
+def test_the_fewest_runs_on_any_node_are_preempted_for_the_first_owner(state: PoolState) -> None:
     owner = Waiting(UUID(int=1), UUID(int=9), Room(3, 4, 4, 1), 9, 0)
     quotas = {**state.tenants, owner.tenant: TenantQuota(0, 4, nominal_units=4)}
     decisions = decide(replace(state, waiting=(owner,), tenants=quotas))
@@ -151,9 +150,7 @@ def test_the_first_owner_has_as_few_asked_as_would_do_on_any_node(state: PoolSta
 
 
 @of_any(st.lists(st.integers(1, 3), min_size=40, max_size=40), st.randoms(use_true_random=False))
-def test_a_large_one_starts_after_finitely_many_ends_whatever_small_ones_come(
-    sizes: list[int], random: Random
-) -> None:
+def test_a_large_request_starts_after_finitely_many_ends(sizes: list[int], random: Random) -> None:
     """Runs have no known end; after one ends, a small request of another tenant comes."""
     quota = TenantQuota(0, None)
     nodes = [NodeState(f"node-{number}", Room(4, 99, 99, 99), Room(4, 99, 99, 99)) for number in range(3)]
@@ -181,7 +178,7 @@ def test_a_large_one_starts_after_finitely_many_ends_whatever_small_ones_come(
 
 
 @of_any(pools(bookings=0, asked=False), st.lists(st.tuples(st.integers(1, 2), MINUTES), max_size=30))
-def test_what_the_first_was_told_never_moves_later_and_is_kept_whatever_comes_behind_it(
+def test_the_planned_start_of_the_first_request_never_moves_later(
     state: PoolState, small: list[tuple[int, int]]
 ) -> None:
     """Runs end as planned; after one ends, a small request comes that would fit at once."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from fractions import Fraction
-from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -17,65 +16,36 @@ from quotas.scheduling import (
     Decisions,
     NodeState,
     PersonUse,
-    PoolState,
     Reason,
     Room,
-    Run,
     TenantQuota,
     Waiting,
     decide,
     may_last_until,
     plan,
 )
-
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DEMO, SECOND, THIRD = UUID(int=1), UUID(int=2), UUID(int=3)
-OPEN = TenantQuota(used_units=0, limit_units=None)
-HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
-numbers = count(1)
-
-
-def runs(
-    gpus: int, ends: timedelta | None = None, tenant: UUID = DEMO, *, since: timedelta = HOUR, **values: Any
-) -> Run:
-    end = None if ends is None else NOW + ends
-    return Run(UUID(int=next(numbers)), tenant, None, Room(gpus, 0, 0, 1), NOW - since, end, **values)
-
-
-def node(*there: Run, name: str = "a", of: int = 4) -> NodeState:
-    whole = Room(of, 64_000, 64_000, 100)
-    free = whole
-    for run in there:
-        free -= run.takes
-    return NodeState(name, free, whole, there)
-
-
-def asks(gpus: int, lasts: timedelta | None = None, tenant: UUID = DEMO, **values: Any) -> Waiting:
-    defaults: dict[str, Any] = {"priority": 0, "place": next(numbers), "lasts": lasts}
-    return Waiting(UUID(int=next(numbers)), tenant, Room(gpus, 1000, 1000, 1), **(defaults | values))
-
-
-def pool(
-    nodes: list[NodeState], *waiting: Waiting, bookings: tuple[Booked, ...] = (), **quotas: TenantQuota
-) -> PoolState:
-    tenants = {
-        DEMO: quotas.get("demo", OPEN),
-        SECOND: quotas.get("second", OPEN),
-        THIRD: quotas.get("third", OPEN),
-    }
-    return PoolState(1, tuple(nodes), waiting, tenants, NOW, bookings=bookings)
+from tests.quotas.scheduling.values import (
+    DEMO,
+    HOUR,
+    MINUTE,
+    NOW,
+    OPEN,
+    SECOND,
+    THIRD,
+    asks,
+    codes,
+    decided,
+    node,
+    numbers,
+    pool,
+    reasons,
+    runs,
+    started,
+)
 
 
 def books(gpus: int, starts: timedelta, *, places: int = 1, tenant: UUID = SECOND) -> Booked:
     return Booked(UUID(int=next(numbers)), tenant, NOW + starts, NOW + starts + 2 * HOUR, places, gpus)
-
-
-def started(decisions: Decisions) -> list[UUID]:
-    return [admitted.claim for admitted in decisions.admitted]
-
-
-def reasons(decisions: Decisions) -> list[Reason]:
-    return [waits.reason for waits in decisions.waits]
 
 
 def borrows(used: int, own: int) -> TenantQuota:
@@ -85,31 +55,31 @@ def borrows(used: int, own: int) -> TenantQuota:
 # Backfill
 
 
-def test_a_short_one_starts_beside_a_large_one_that_waits_if_it_surely_ends_before() -> None:
+def test_a_short_request_starts_beside_a_waiting_large_one_if_it_ends_in_time() -> None:
     large, short = asks(4), asks(1, HOUR)
-    decisions = decide(pool([node(runs(2, 2 * HOUR))], large, short))
+    decisions = decided([node(runs(2, 2 * HOUR))], large, short)
     assert started(decisions) == [short.claim]
     assert decisions.admitted[0].must_end_at == NOW + 2 * HOUR
 
 
-def test_one_that_would_delay_it_waits_and_is_told_for_what() -> None:
+def test_a_request_that_would_delay_a_larger_one_waits() -> None:
     large, longer, unknown = asks(4), asks(1, 3 * HOUR), asks(1)
-    decisions = decide(pool([node(runs(2, 2 * HOUR))], large, longer, unknown))
+    decisions = decided([node(runs(2, 2 * HOUR))], large, longer, unknown)
     assert started(decisions) == []
     assert reasons(decisions)[1:] == [Reason("behind_larger", {"gpus": 4})] * 2
 
 
-def test_what_fits_beside_what_is_kept_starts_however_long_it_lasts() -> None:
+def test_a_request_that_fits_beside_a_reservation_starts_whatever_its_length() -> None:
     large, small = asks(3), asks(1)
-    decisions = decide(pool([node(runs(2, HOUR))], large, small))
+    decisions = decided([node(runs(2, HOUR))], large, small)
     assert started(decisions) == [small.claim]
     assert decisions.admitted[0].must_end_at is None
 
 
-def test_where_no_end_is_known_the_node_that_lacks_least_is_kept_and_others_are_used() -> None:
+def test_without_known_ends_the_node_that_lacks_least_is_reserved() -> None:
     large, small = asks(4), asks(1)
     nodes = [node(runs(3), name="a"), node(runs(1), name="b")]
-    decisions = decide(pool(nodes, large, small))
+    decisions = decided(nodes, large, small)
     assert [(admitted.claim, admitted.node) for admitted in decisions.admitted] == [(small.claim, "a")]
 
 
@@ -120,7 +90,7 @@ def test_a_run_that_is_past_its_end_is_not_counted_on_at_once() -> None:
     assert starts[large.claim] == NOW + 10 * MINUTE
 
 
-def test_the_plan_tells_when_each_starts_by_the_same_rules() -> None:
+def test_the_plan_has_the_start_of_each_claim() -> None:
     first, second, third = asks(4, HOUR), asks(4, HOUR), asks(4)
     starts = plan(pool([node(runs(4, HOUR))], first, second, third))
     assert [starts[claim.claim] for claim in (first, second, third)] == [NOW + n * HOUR for n in (1, 2, 3)]
@@ -134,7 +104,7 @@ def test_the_plan_waits_for_the_tenants_own_runs_where_its_quota_is_full() -> No
     assert plan(state, ends_of=lambda run: None)[claim.claim] is None
 
 
-def test_a_run_may_be_extended_until_what_is_kept_for_others_begins() -> None:
+def test_a_run_may_be_extended_until_a_reservation_begins() -> None:
     run = runs(4, HOUR)
     assert may_last_until(pool([node(run)]), run.claim) is None
     assert may_last_until(pool([node(run)], bookings=(books(2, 3 * HOUR),)), run.claim) == NOW + 3 * HOUR
@@ -147,76 +117,76 @@ def test_a_run_may_be_extended_until_what_is_kept_for_others_begins() -> None:
 def test_the_tenant_that_had_less_for_its_weight_goes_first() -> None:
     much = replace(OPEN, past_use=10_000.0)
     mine, theirs = asks(4, HOUR), asks(4, HOUR, SECOND)
-    assert started(decide(pool([node()], mine, theirs, demo=much))) == [theirs.claim]
+    assert started(decided([node()], mine, theirs, demo=much)) == [theirs.claim]
     heavy = replace(much, weight=20)
     lighter = replace(OPEN, past_use=1000.0)
-    assert started(decide(pool([node()], mine, theirs, demo=heavy, second=lighter))) == [mine.claim]
+    assert started(decided([node()], mine, theirs, demo=heavy, second=lighter)) == [mine.claim]
 
 
 def test_tenants_take_turns() -> None:
     mine = [asks(1) for _ in range(4)]
     theirs = [asks(1, tenant=SECOND) for _ in range(2)]
-    decisions = decide(pool([node()], *mine, *theirs))
+    decisions = decided([node()], *mine, *theirs)
     assert set(started(decisions)) == {mine[0].claim, mine[1].claim, *(claim.claim for claim in theirs)}
 
 
-def test_those_within_their_own_go_before_those_that_borrow_even_if_these_gave_back() -> None:
+def test_claims_within_their_own_share_go_before_borrowing_ones() -> None:
     borrower = asks(4, HOUR, returns_first=True)
     owner = asks(4, HOUR, SECOND)
-    decisions = decide(pool([node()], borrower, owner, demo=borrows(4, 4), second=borrows(0, 4)))
+    decisions = decided([node()], borrower, owner, demo=borrows(4, 4), second=borrows(0, 4))
     assert started(decisions) == [owner.claim]
 
 
-def test_a_large_one_of_a_tenant_that_would_borrow_is_not_passed_by_its_small_ones_that_come_later() -> None:
+def test_a_large_borrowing_claim_is_not_passed_by_later_small_ones_of_its_tenant() -> None:
     large, small = asks(4, HOUR), asks(1)
-    decisions = decide(pool([node(runs(2, HOUR))], large, small, demo=borrows(2, 5)))
+    decisions = decided([node(runs(2, HOUR))], large, small, demo=borrows(2, 5))
     assert [waits.claim for waits in decisions.waits] == [large.claim, small.claim]
 
 
-def test_one_that_waits_for_a_limit_of_its_person_takes_nothing_of_what_is_the_tenants_own() -> None:
+def test_a_claim_at_a_personal_limit_takes_nothing_of_the_tenants_own_share() -> None:
     people = {7: PersonUse(Fraction(3), 1, most_gpus=3, most_workspaces=None)}
     stuck, behind, other = asks(3, user=7), asks(3, user=7), asks(2, HOUR, user=8)
     borrower = asks(2, HOUR, SECOND)
     demo = replace(borrows(3, 5), people=people)
-    decisions = decide(pool([node(runs(2))], stuck, behind, borrower, other, demo=demo, second=borrows(1, 0)))
+    decisions = decided([node(runs(2))], stuck, behind, borrower, other, demo=demo, second=borrows(1, 0))
     assert started(decisions) == [other.claim]
 
 
-def test_who_gave_back_goes_before_others_that_borrow() -> None:
+def test_a_claim_that_gave_back_goes_before_others_that_borrow() -> None:
     early, gave_back = asks(4, HOUR, SECOND), asks(4, HOUR, returns_first=True)
-    decisions = decide(pool([node()], early, gave_back, demo=borrows(4, 4), second=borrows(4, 4)))
+    decisions = decided([node()], early, gave_back, demo=borrows(4, 4), second=borrows(4, 4))
     assert started(decisions) == [gave_back.claim]
 
 
 # Limits
 
 
-def test_one_person_is_held_to_their_own_part_and_others_of_the_tenant_pass() -> None:
+def test_a_limit_per_person_delays_only_that_person() -> None:
     people = {7: PersonUse(Fraction(2), 1, most_gpus=3, most_workspaces=None)}
     mine, small, other = asks(2, user=7), asks(1, user=7), asks(1, user=8)
-    decisions = decide(pool([node()], mine, small, other, demo=replace(OPEN, people=people)))
+    decisions = decided([node()], mine, small, other, demo=replace(OPEN, people=people))
     assert started(decisions) == [other.claim]
     full = Reason("person_gpus_full", {"gpus": 2, "used_gpus": 2, "limit_gpus": 3})
     assert reasons(decisions) == [full, Reason("behind_own_request")]
 
 
-def test_what_one_person_may_never_have_is_told_as_such() -> None:
+def test_a_request_above_the_personal_limits_has_its_own_reasons() -> None:
     people = {7: PersonUse(Fraction(0), 0, most_gpus=1, most_workspaces=0)}
     demo = replace(OPEN, people=people)
-    decisions = decide(pool([node()], asks(2, user=7), asks(1, user=7), demo=demo))
-    assert [reason.code for reason in reasons(decisions)] == ["above_person_gpus", "above_person_workspaces"]
+    decisions = decided([node()], asks(2, user=7), asks(1, user=7), demo=demo)
+    assert codes(decisions) == ["above_person_gpus", "above_person_workspaces"]
 
 
-def test_at_the_end_of_what_may_be_borrowed_the_own_part_is_told() -> None:
+def test_the_borrowing_limit_is_shown_with_the_own_share() -> None:
     quota = TenantQuota(used_units=5, limit_units=6, nominal_units=4)
     told = {"gpus": 2, "used_gpus": 5, "limit_gpus": 6, "own_gpus": 4}
-    assert reasons(decide(pool([node()], asks(2), demo=quota))) == [Reason("borrow_limit", told)]
+    assert reasons(decided([node()], asks(2), demo=quota)) == [Reason("borrow_limit", told)]
 
 
-def test_without_budget_nothing_starts_and_nobody_is_held_back() -> None:
+def test_a_spent_budget_stops_new_starts_and_delays_nobody_else() -> None:
     spent = Reason("budget_spent", {})
     mine, theirs = asks(4), asks(4, tenant=SECOND)
-    decisions = decide(pool([node()], mine, theirs, demo=replace(OPEN, blocked=spent)))
+    decisions = decided([node()], mine, theirs, demo=replace(OPEN, blocked=spent))
     assert started(decisions) == [theirs.claim]
     assert reasons(decisions) == [spent]
 
@@ -224,19 +194,19 @@ def test_without_budget_nothing_starts_and_nobody_is_held_back() -> None:
 # Bookings
 
 
-def test_booked_gpus_are_used_before_by_those_that_surely_end_before() -> None:
+def test_booked_gpus_are_used_before_by_runs_that_end_in_time() -> None:
     short, unknown = asks(2, HOUR), asks(2)
     booking = books(4, 2 * HOUR)
-    decisions = decide(pool([node()], unknown, short, bookings=(booking,)))
+    decisions = decided([node()], unknown, short, bookings=(booking,))
     assert started(decisions) == [short.claim]
     assert decisions.admitted[0].must_end_at == booking.starts_at
     assert reasons(decisions) == [Reason("booked", {"from": booking.starts_at.isoformat()})]
 
 
-def test_a_booking_that_has_begun_is_for_its_tenant_and_counts_its_runs() -> None:
+def test_a_booking_that_has_begun_serves_its_tenant() -> None:
     booking = books(2, -HOUR, places=2)
     mine, theirs = asks(4), [asks(2, tenant=SECOND) for _ in range(3)]
-    decisions = decide(pool([node()], mine, *theirs, bookings=(booking,)))
+    decisions = decided([node()], mine, *theirs, bookings=(booking,))
     assert started(decisions) == [theirs[0].claim, theirs[1].claim]
     assert [admitted.booking for admitted in decisions.admitted] == [booking.booking] * 2
 
@@ -245,17 +215,17 @@ def test_a_used_place_is_not_kept_free_beside_the_run_that_uses_it() -> None:
     booking = books(2, -HOUR)
     used = runs(2, 3 * HOUR, SECOND, booking=booking.booking)
     mine = asks(2)
-    assert started(decide(pool([node(used)], mine, bookings=(booking,)))) == [mine.claim]
+    assert started(decided([node(used)], mine, bookings=(booking,))) == [mine.claim]
 
 
 # Borrowing and preemption
 
 
 def lent_pool(*nodes: NodeState, waiting: Waiting, lent: TenantQuota, **others: Any) -> Decisions:
-    return decide(pool([*nodes], waiting, demo=borrows(0, 4), second=lent, **others))
+    return decided([*nodes], waiting, demo=borrows(0, 4), second=lent, **others)
 
 
-def test_the_youngest_borrowed_run_is_asked_and_the_owner_is_told_when_it_comes_back() -> None:
+def test_the_youngest_borrowed_run_is_preempted() -> None:
     old, young = runs(2, None, SECOND, since=5 * HOUR), runs(2, None, SECOND)
     owner = asks(2)
     decisions = lent_pool(node(old, young), waiting=owner, lent=borrows(4, 2))
@@ -266,20 +236,20 @@ def test_the_youngest_borrowed_run_is_asked_and_the_owner_is_told_when_it_comes_
     assert reasons(decisions) == [Reason("waits_for_reclaim", {"gpus": 2, "at": at})]
 
 
-def test_the_fewest_runs_are_asked() -> None:
+def test_the_fewest_runs_are_preempted() -> None:
     ones = node(runs(2, None, SECOND), runs(2, None, SECOND), name="a")
     four = runs(4, None, SECOND, since=9 * HOUR)
     decisions = lent_pool(ones, node(four, name="b"), waiting=asks(4), lent=borrows(8, 0))
     assert [one.run for one in decisions.reclaims] == [four.claim]
 
 
-def test_no_tenant_is_brought_below_its_own_while_anybody_else_would_do() -> None:
+def test_no_tenant_falls_below_its_own_share_if_another_run_would_do() -> None:
     partly, wholly = node(runs(3, None, SECOND, since=MINUTE)), node(runs(2, None, SECOND), name="b", of=2)
     asked = lent_pool(partly, wholly, waiting=asks(2), lent=borrows(5, 3)).reclaims
     assert [one.run for one in asked] == [wholly.runs[0].claim]
 
 
-def test_a_run_that_is_partly_borrowed_is_asked_where_nobody_else_would_do() -> None:
+def test_a_partly_borrowed_run_is_preempted_if_no_other_would_do() -> None:
     three = runs(3, None, SECOND)
     assert [one.run for one in lent_pool(node(three), waiting=asks(2), lent=borrows(3, 1)).reclaims] == [
         three.claim
@@ -287,13 +257,13 @@ def test_a_run_that_is_partly_borrowed_is_asked_where_nobody_else_would_do() -> 
     assert not lent_pool(node(three), waiting=asks(2), lent=borrows(3, 3)).reclaims
 
 
-def test_after_the_run_that_is_partly_borrowed_no_other_of_its_tenant_is_asked() -> None:
+def test_only_one_partly_borrowed_run_of_a_tenant_is_preempted() -> None:
     both = node(runs(2, None, SECOND), runs(2, None, SECOND))
     assert not lent_pool(both, waiting=asks(4), lent=borrows(4, 2)).reclaims
     assert len(lent_pool(both, waiting=asks(4), lent=borrows(4, 1)).reclaims) == 2
 
 
-def test_who_borrows_asks_nobody() -> None:
+def test_a_borrowing_claim_preempts_nobody() -> None:
     state = pool([node(runs(4, None, SECOND))], asks(2), demo=borrows(4, 4), second=borrows(4, 0))
     assert not decide(state).reclaims
 
@@ -305,18 +275,18 @@ def test_a_run_of_higher_priority_and_one_that_ends_soon_anyway_are_left_alone()
     assert not lent_pool(node(soon), waiting=asks(2), lent=borrows(4, 0)).reclaims
 
 
-def test_who_was_asked_is_not_asked_again_and_is_spared_when_the_need_is_gone() -> None:
+def test_a_preemption_is_kept_while_needed_and_cancelled_afterwards() -> None:
     owner = asks(2)
     asked = runs(2, None, SECOND, reclaim_at=NOW + 4 * MINUTE, reclaim_for=owner.claim)
     younger = runs(2, None, SECOND, since=MINUTE)
     decisions = lent_pool(node(asked, younger), waiting=owner, lent=borrows(4, 0))
     assert (decisions.reclaims, decisions.cancelled) == ((), ())
     assert reasons(decisions)[0].data["at"] == (NOW + 4 * MINUTE).isoformat()
-    without = decide(pool([node(asked, younger)], demo=borrows(0, 4), second=borrows(4, 0)))
+    without = decided([node(asked, younger)], demo=borrows(0, 4), second=borrows(4, 0))
     assert (without.reclaims, without.cancelled) == ((), (asked.claim,))
 
 
-def test_before_a_booking_begins_borrowed_runs_are_asked() -> None:
+def test_borrowed_runs_are_preempted_before_a_booking_begins() -> None:
     borrowed = runs(4, None, SECOND)
     booking = books(2, 8 * MINUTE, tenant=DEMO)
     state = pool([node(borrowed)], bookings=(booking,), demo=borrows(0, 4), second=borrows(4, 0))
@@ -335,7 +305,7 @@ def card_node(*cards: Card) -> NodeState:
     return NodeState("a", replace(whole, cards=cards), whole)
 
 
-def test_memory_that_is_free_on_several_cards_together_does_not_do() -> None:
+def test_free_memory_of_several_cards_does_not_add_up() -> None:
     need = Room(50, 1000, 1000, 1, (Card(12_000, 50),))
     state = replace(pool([card_node(Card(8000, 50, 5), Card(8000, 80, 5))], asks(0)), units_per_gpu=100)
     told = decide(replace(state, waiting=(replace(state.waiting[0], need=need),))).waits[0].reason
@@ -346,14 +316,14 @@ def test_memory_that_is_free_on_several_cards_together_does_not_do() -> None:
     assert started(decide(again)) == [state.waiting[0].claim]
 
 
-def test_what_no_card_ever_has_is_told_as_such() -> None:
+def test_a_request_above_every_card_has_its_own_reason() -> None:
     need = Room(100, 1000, 1000, 1, (Card(48_000, 100),))
     state = replace(pool([card_node(Card(24_000, 100, 10))], asks(0)), units_per_gpu=100)
     told = decide(replace(state, waiting=(replace(state.waiting[0], need=need),))).waits[0].reason
     assert told.code == "no_node_has_cards"
 
 
-def test_who_was_asked_for_one_that_may_not_start_any_more_is_asked_for_the_next_at_once() -> None:
+def test_a_preemption_passes_to_the_next_claim_if_its_own_may_no_longer_start() -> None:
     """The preemption is not cancelled only to be made again by the next pass."""
     owner, above = asks(3), asks(4, tenant=THIRD)
     asked = runs(3, None, SECOND, reclaim_at=NOW + 4 * MINUTE, reclaim_for=above.claim)

@@ -19,8 +19,7 @@ from quotas.scheduling import (
     decide,
     never,
 )
-from quotas.scheduling.order import in_order
-from quotas.scheduling.standing import standing_by
+from quotas.scheduling.walk import Walk
 from tests.quotas.scheduling.random_pools import of_any
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -121,12 +120,12 @@ def within(quota: TenantQuota, claim: Waiting) -> bool:
 
 
 @of_any(states(), few=25)
-def test_everybody_is_decided_on_exactly_once_and_positions_count_up(state: PoolState) -> None:
+def test_each_claim_is_decided_once_and_positions_count_up(state: PoolState) -> None:
     decisions = decide(state)
     decided = [a.claim for a in decisions.admitted] + [w.claim for w in decisions.waits]
     assert sorted(decided) == sorted(claim.claim for claim in state.waiting)
     assert [waits.position for waits in decisions.waits] == list(range(1, len(decisions.waits) + 1))
-    order = [claim.claim for claim in in_order(state, standing_by(state))]
+    order = [claim.claim for claim in Walk(state).order]
     assert [waits.claim for waits in decisions.waits] == [
         c for c in order if c in {w.claim for w in decisions.waits}
     ]
@@ -151,11 +150,11 @@ def test_no_tenant_gets_more_than_its_quota_and_limits(state: PoolState) -> None
 
 
 @of_any(states(), few=25)
-def test_within_a_tenant_only_what_can_never_start_or_backs_off_is_overtaken(state: PoolState) -> None:
+def test_within_a_tenant_only_claims_that_cannot_start_are_overtaken(state: PoolState) -> None:
     decisions = decide(state)
     started = admitted_claims(state, decisions)
     for tenant in TENANTS:
-        own = [claim for claim in in_order(state, standing_by(state)) if claim.tenant == tenant]
+        own = [claim for claim in Walk(state).order if claim.tenant == tenant]
         for earlier, later in ((own[i], own[j]) for i in range(len(own)) for j in range(i + 1, len(own))):
             if later.claim in started and earlier.claim not in started:
                 backs_off = earlier.not_before is not None and earlier.not_before > NOW
@@ -170,7 +169,7 @@ def test_whoever_overtakes_one_that_waits_for_room_leaves_a_node_on_which_it_cou
     decisions = decide(state)
     node_of = {admitted.claim: admitted.node for admitted in decisions.admitted}
     reason = {waits.claim: waits.reason.code for waits in decisions.waits}
-    order = in_order(state, standing_by(state))
+    order = Walk(state).order
     for place, claim in enumerate(order):
         if reason.get(claim.claim, "").startswith(("no_free_", "fragmented")):
             left = {node.name: node.without_ours for node in state.nodes}
@@ -195,10 +194,10 @@ def test_the_first_that_may_start_and_fits_never_waits(state: PoolState) -> None
 
 
 @of_any(states(), few=25)
-def test_somebody_behind_waits_only_behind_somebody(state: PoolState) -> None:
+def test_a_claim_that_waits_behind_others_has_such_others(state: PoolState) -> None:
     decisions = decide(state)
     codes = {claim.claim: "" for claim in state.waiting} | {w.claim: w.reason.code for w in decisions.waits}
-    order = in_order(state, standing_by(state))
+    order = Walk(state).order
     for place, claim in enumerate(order):
         before = order[:place]
         if codes[claim.claim] == "behind_others":
