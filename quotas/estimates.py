@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 from uuid import UUID
 
 from accounts.errors import Refusal
-from accounts.models import Tenant
 from quotas import next_end, pool_state, reasons
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.forecasts import lengths_of, stretch_of
 from quotas.models import Claim, Pool
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
-from quotas.scheduling import Decisions, PoolState, Waiting, Waits, as_gpus, decide
+from quotas.scheduling import Decisions, PoolState, Run, Waiting, as_gpus, decide
 from quotas.scheduling.forecast import FEW_DRAWS, Confidence, forecast
 from quotas.scheduling.why import never
 from quotas.sharing import Portion
@@ -26,31 +26,15 @@ State = Claim.State
 LAST_PLACE = 2**63 - 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Hypothetical request."""
-
-    tenant: Tenant
-    pool: Pool
-    portion: Portion
-    cpu_millicores: int
-    memory_mib: int
-    user: Any = None
-    max_runtime_minutes: int | None = None
-
-    def claim(self) -> Claim:
-        return Claim(
-            tenant=self.tenant,
-            user=self.user,
-            pool=self.pool,
-            **asdict(self.portion),
-            cpu_millicores=self.cpu_millicores,
-            memory_mib=self.memory_mib,
-            max_runtime_minutes=self.max_runtime_minutes,
-            holder_kind=Claim.Holder.WORKSPACE,
-            holder_id=uuid.uuid4(),
-            place=LAST_PLACE,
-        )
+def possible_claim(*, portion: Portion, **values: Any) -> Claim:
+    """Return an unsaved claim at the end of the queue, with the values of a request that is not made yet."""
+    return Claim(
+        **asdict(portion),
+        **values,
+        holder_kind=Claim.Holder.WORKSPACE,
+        holder_id=uuid.uuid4(),
+        place=LAST_PLACE,
+    )
 
 
 class Estimate(When):
@@ -74,24 +58,21 @@ class Estimator:
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
         self._nodes = dict(nodes or {})
 
-    def look_at(self, these: Iterable[Asked], beside: Iterable[Asked] = ()) -> None:
+    def look_at(self, these: Iterable[Claim], beside: Iterable[Claim] = ()) -> None:
         """Load in bulk: nodes for all requests, pool states for `beside` and for those of `these` that have room."""
         certainly, these = list(beside), list(these)
-        self._see(asked.pool for asked in (*certainly, *these))
-        self._read([*certainly, *(asked for asked in these if self._has_room(asked))])
+        self._see(claim.pool for claim in (*certainly, *these))
+        self._read([*certainly, *filter(self._has_room, these)])
 
-    def starts_now(self, asked: Asked) -> bool:
-        self._see([asked.pool])
-        # No node has room: no need to read the queue.
-        if not self._has_room(asked):
+    def starts_now(self, claim: Claim) -> bool:
+        self._see([claim.pool])
+        if not self._has_room(claim):  # no need to read the queue
             return False
-        claim = asked.claim()
-        return all(waits.claim != claim.id for waits in decide(self._state(asked, claim)).waits)
+        return all(waits.claim != claim.id for waits in decide(self._state(claim)).waits)
 
-    def estimate(self, asked: Asked, *, with_times: bool = False) -> Estimate:
+    def estimate(self, claim: Claim, *, with_times: bool = False) -> Estimate:
         """Return whether the request would start now, else its position. `with_times` adds the start forecast."""
-        pool, claim = asked.pool, asked.claim()
-        state = self._state(asked, claim)
+        pool, state = claim.pool, self._state(claim)
         if not _may_fit(pool, state, state.waiting[-1]):
             try:
                 refuse_what_never_fits(claim)
@@ -108,23 +89,27 @@ class Estimator:
             reasons=[reasons.in_queue(waits.reason.code, waits.reason.data, waits.position - 1)],
         )
         if with_times:
-            found.update(_times(pool, state, decisions, waits))  # type: ignore[typeddict-item]
+            # Few futures: somebody is typing and waits for it.
+            starts = forecast(
+                after_pass(state, decisions), lengths_of(pool, state.now), stretch_of(pool), FEW_DRAWS
+            )
+            found.update(when(starts.get(claim.id), state.now))  # type: ignore[typeddict-item]
             if found["confidence"] == Confidence.UNKNOWN:
                 ends = next_end.in_words({claim: waits.reason.code}, state.now)
                 found["reasons"][0]["message"] = " ".join([found["reasons"][0]["message"], *ends.values()])
         return found
 
-    def _has_room(self, asked: Asked) -> bool:
+    def _has_room(self, claim: Claim) -> bool:
         """Return True if a node has room now, regardless of the queue."""
-        pool, need = asked.pool, takes(asked.claim())
-        if pool.has_gpus != bool(asked.portion.units) or not pool.is_open:
+        pool, need = claim.pool, takes(claim)
+        if pool.has_gpus != bool(claim.units) or not pool.is_open:
             return False
         return any(node.free.holds(need) for node in self._nodes[pool.id].healthy)
 
-    def _state(self, asked: Asked, claim: Claim) -> PoolState:
+    def _state(self, claim: Claim) -> PoolState:
         """Return the pool's state with this claim last in the queue, in place of the request it was read with."""
-        self._read([asked])
-        state = self._states[asked.pool.id, asked.tenant.id]
+        self._read([claim])
+        state = self._states[claim.pool_id, claim.tenant_id]
         return replace(state, waiting=(*state.waiting[:-1], pool_state.as_waiting(claim)))
 
     def _see(self, pools: Iterable[Pool]) -> None:
@@ -133,22 +118,20 @@ class Estimator:
         if unknown:
             self._nodes |= nodes_of(unknown.values())
 
-    def _read(self, these: Iterable[Asked]) -> None:
+    def _read(self, these: Iterable[Claim]) -> None:
         """Load the states of these pools, unless known: each with its queue, and one of the requests at the end."""
         unknown = {
-            asked.pool: asked for asked in these if (asked.pool.id, asked.tenant.id) not in self._states
+            claim.pool: claim for claim in these if (claim.pool_id, claim.tenant_id) not in self._states
         }
         if not unknown:
             return
         self._see(unknown)
         waiting = Claim.objects.filter(pool__in=unknown, state=State.WAITING)
-        queues: dict[Pool, list[Any]] = {pool: [] for pool in unknown}
-        by_id = {pool.id: queue for pool, queue in queues.items()}
         rows = waiting.exclude(pk=self._without) if self._without else waiting
+        by_pool: defaultdict[UUID, list[Any]] = defaultdict(list)
         for row in rows.values_list(*pool_state.WAITING, named=True):
-            by_id[row.pool_id].append(row)
-        for pool, asked in unknown.items():
-            queues[pool].append(asked.claim())
+            by_pool[row.pool_id].append(row)
+        queues = {pool: [*by_pool[pool.id], claim] for pool, claim in unknown.items()}
         for pk, state in pool_state.read_all(queues, self._nodes).items():
             self._states[pk, state.waiting[-1].tenant] = state
 
@@ -185,27 +168,13 @@ def _borrows(state: PoolState, claim: Waiting) -> bool:
     return nominal is not None and bool(claim.need.units) and quota.used_units + claim.need.units > nominal
 
 
-def _times(pool: Pool, state: PoolState, decisions: Decisions, waits: Waits) -> When:
-    """Return the start forecast, from few futures: somebody is typing and waits for it."""
-    lengths = lengths_of(pool, state.now)
-    found = forecast(after_pass(state, decisions), lengths, stretch_of(pool), FEW_DRAWS)
-    return when(found.get(waits.claim), state.now)
-
-
 def after_pass(state: PoolState, decisions: Decisions) -> PoolState:
     """Return the state with the runs that the pass would preempt on their way out."""
     asked_back = {reclaim.run for reclaim in decisions.reclaims}
-    if not asked_back:
-        return state
     ends = state.now + state.grace
-    nodes = tuple(
-        replace(
-            node,
-            runs=tuple(
-                replace(run, reclaim_at=run.reclaim_at or ends) if run.claim in asked_back else run
-                for run in node.runs
-            ),
-        )
-        for node in state.nodes
-    )
-    return replace(state, nodes=nodes)
+
+    def leaving(run: Run) -> Run:
+        return replace(run, reclaim_at=run.reclaim_at or ends) if run.claim in asked_back else run
+
+    nodes = (replace(node, runs=tuple(map(leaving, node.runs))) for node in state.nodes)
+    return replace(state, nodes=tuple(nodes)) if asked_back else state

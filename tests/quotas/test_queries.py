@@ -28,7 +28,7 @@ def queue_of(claim: Claim) -> queries.Queue | None:
     return queries.queues_of([claim.pk]).get(claim.pk)
 
 
-def test_a_pool_tells_what_is_there_free_and_mine(stage: Stage) -> None:
+def test_a_pool_has_its_total_free_and_own_gpus(stage: Stage) -> None:
     stage.running(2)
     stage.running(1, by=stage.cast.bob)
     stage.pod("gpu-2", 1)
@@ -42,7 +42,7 @@ def test_a_pool_tells_what_is_there_free_and_mine(stage: Stage) -> None:
     assert pool["next_free_at"] is None
 
 
-def test_what_is_free_on_a_node_that_is_not_ready_is_not_offered(stage: Stage) -> None:
+def test_gpus_of_a_node_that_is_not_ready_are_not_free(stage: Stage) -> None:
     stage.change_node("gpu-2", ready=False)
     pool = pool_seen(stage, stage.cast.alice)
     assert pool["gpus"] == {"total": 8, "free": 4, "mine": 0}
@@ -70,7 +70,7 @@ def test_a_pool_without_gpus_is_a_pool_too(stage: Stage) -> None:
     assert pool["sharing"] is None
 
 
-def test_a_token_that_is_bound_to_one_tenant_sees_only_that_as_mine(stage: Stage) -> None:
+def test_a_token_of_one_tenant_sees_only_that_tenants_use(stage: Stage) -> None:
     Membership.objects.create(user=stage.cast.alice.user, tenant=stage.cast.second, role="member")
     stage.running(2)
     bound = Actor(stage.cast.alice.user, APIToken(tenant=stage.cast.second, scopes=["read"]))
@@ -95,7 +95,7 @@ def test_everybody_sees_the_quotas_of_their_own_tenants_only(stage: Stage) -> No
     assert {quota["tenant"] for quota in queries.quotas_for(stage.cast.admin)} == {"demo", "second"}
 
 
-def test_limits_stand_beside_what_is_used(stage: Stage) -> None:
+def test_limits_are_returned_with_the_use(stage: Stage) -> None:
     TenantLimit.objects.create(tenant=stage.cast.demo, cpu_millicores=8000)
     stage.running(1)
     stage.running(1, holder_kind=Claim.Holder.JOB)
@@ -111,7 +111,7 @@ def test_limits_stand_beside_what_is_used(stage: Stage) -> None:
     }
 
 
-def test_what_a_tenant_borrows_is_told_beside_its_own(stage: Stage) -> None:
+def test_borrowed_gpus_are_returned_beside_own_gpus(stage: Stage) -> None:
     Quota.objects.filter(tenant=stage.cast.demo).update(nominal_gpus=1, borrowing_limit_gpus=3, weight=2)
     stage.running(3)
     [quota] = queries.quotas_for(stage.cast.alice)
@@ -121,7 +121,7 @@ def test_what_a_tenant_borrows_is_told_beside_its_own(stage: Stage) -> None:
     assert list(told.values()) == [1, 2, 3, 4, 2]
 
 
-def test_the_queue_tells_position_who_is_ahead_and_why(stage: Stage) -> None:
+def test_the_queue_has_position_requests_ahead_and_reason(stage: Stage) -> None:
     claims = [stage.request(4) for _ in range(3)]
     urgent = stage.request(4, by=stage.cast.carol, priority=1)
     stage.admit()
@@ -135,7 +135,7 @@ def test_the_queue_tells_position_who_is_ahead_and_why(stage: Stage) -> None:
     assert second["reason"]["hint"]
 
 
-def test_whoever_stands_behind_others_is_told_how_many(stage: Stage) -> None:
+def test_the_queue_counts_the_gpus_ahead(stage: Stage) -> None:
     for name in ("gpu-1", "gpu-2"):
         stage.pod(name)
     stage.running(1)
@@ -150,14 +150,14 @@ def test_whoever_stands_behind_others_is_told_how_many(stage: Stage) -> None:
     assert queue["gpus_ahead"] == 4
 
 
-def test_before_the_first_pass_the_reason_says_so(stage: Stage) -> None:
+def test_before_the_first_pass_the_reason_is_queued(stage: Stage) -> None:
     queue = queue_of(stage.request())
     assert queue is not None
     assert queue["reason"]["code"] == "queued"
     assert queue["reason"]["message"]
 
 
-def test_one_that_was_sent_back_tells_the_clusters_reason(stage: Stage) -> None:
+def test_a_claim_sent_back_keeps_the_clusters_reason(stage: Stage) -> None:
     successor = admission.send_back(stage.running(), "no_free_gpus", {"gpus": 1, "free_gpus": 0})
     queue = queue_of(successor)
     assert queue is not None
@@ -167,11 +167,11 @@ def test_one_that_was_sent_back_tells_the_clusters_reason(stage: Stage) -> None:
 def outlook(stage: Stage, gpus: int, **values: Any) -> estimates.Estimate:
     defaults: dict[str, Any] = {"tenant": stage.cast.demo, "pool": stage.pool}
     defaults |= {"cpu_millicores": 1000, "memory_mib": 1024}
-    asked = estimates.Asked(portion=Portion(gpus), **(defaults | values))
+    asked = estimates.possible_claim(portion=Portion(gpus), **(defaults | values))
     return estimates.Estimator().estimate(asked, with_times=True)
 
 
-def test_the_outlook_says_what_a_request_would_meet_and_writes_nothing(stage: Stage) -> None:
+def test_an_estimate_describes_the_start_of_a_request_and_writes_nothing(stage: Stage) -> None:
     starts = outlook(stage, 4)
     assert (starts["admissible"], starts["starts_now"], starts["position"]) == (True, True, None)
     assert (starts["reasons"], starts["estimated_start"]) == ([], None)
@@ -190,7 +190,7 @@ def test_the_outlook_says_what_a_request_would_meet_and_writes_nothing(stage: St
     assert Claim.objects.count() == 2
 
 
-def test_what_the_outlook_says_is_what_happens(stage: Stage) -> None:
+def test_an_estimate_comes_true(stage: Stage) -> None:
     for gpus in (3, 1, 2, 4, 1):
         said = outlook(stage, gpus)
         claim = stage.request(gpus)

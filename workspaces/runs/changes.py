@@ -95,7 +95,7 @@ def _new_size(workspace: Workspace, asked: SizeAsked) -> Size:
         }
         hint = _("Choose a pool of the same cluster, or launch a new workspace there.")
         raise Invalid("other_cluster", text, hint, fields={"pool": [text]})
-    would_claim = size.asked_by(workspace.tenant, workspace.owner, workspace.max_runtime_minutes).claim()
+    would_claim = size.asked_by(workspace.tenant, workspace.owner, workspace.max_runtime_minutes)
     refuse_what_never_fits(would_claim)
     return size
 

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from accounts.models import Tenant, User
 from quotas import sharing
-from quotas.estimates import Asked, Estimate, Estimator
-from quotas.models import Flavor
+from quotas.estimates import Estimate, Estimator
+from quotas.models import Claim, Flavor
 from quotas.pools.nodes import PoolNodes
 
 from .sizing import Size
@@ -45,7 +45,7 @@ class Alternative:
         }
 
 
-Other = tuple[Alternative, Asked]
+Other = tuple[Alternative, Claim]
 
 
 def estimate(

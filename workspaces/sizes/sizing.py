@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from accounts.errors import Invalid
 from accounts.models import Tenant
 from quotas import sharing
-from quotas.estimates import Asked, Estimate, Estimator
-from quotas.models import Flavor, Pool
+from quotas.estimates import Estimate, Estimator, possible_claim
+from quotas.models import Claim, Flavor, Pool
 from quotas.pools.needs import GpuAsked, fitting, price
 from quotas.pools.nodes import PoolNodes
 from quotas.sharing import Portion
@@ -91,9 +91,9 @@ class Size:
             "memory_mib": self.memory_mib,
         }
 
-    def asked_by(self, tenant: Tenant, user: Any = None, max_runtime_minutes: int | None = None) -> Asked:
+    def asked_by(self, tenant: Tenant, user: Any = None, max_runtime_minutes: int | None = None) -> Claim:
         """Request for this size to the queue."""
-        return Asked(
+        return possible_claim(
             tenant=tenant,
             user=user,
             pool=self.pool,
