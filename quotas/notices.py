@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -90,18 +90,23 @@ def _concerned(tenant_id: UUID, pool: Pool | None) -> QuerySet[User]:
 
 
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
+    return words_of_tenants(user, notices, _words)
+
+
+def words_of_tenants(
+    user: User, notices: Sequence[Notice], words: Callable[[Mapping[str, Any], Tenant], Words]
+) -> Mapping[UUID, Words]:
     """Return the words of notices whose tenant the person still sees; skip others."""
     seen = visible_tenants(Actor(user)).filter(pk__in={notice.subject_id for notice in notices})
     tenants = {tenant.pk: tenant for tenant in seen}
     return {
-        notice.pk: _words(notice, tenants[notice.subject_id])
+        notice.pk: words(notice.data, tenants[notice.subject_id])
         for notice in notices
         if notice.subject_id in tenants
     }
 
 
-def _words(notice: Notice, tenant: Tenant) -> Words:
-    data = notice.data
+def _words(data: Mapping[str, Any], tenant: Tenant) -> Words:
     if "limits" in data:
         title = _("The limits of %(tenant)s were changed") % {"tenant": tenant.name}
         text = " ".join(_limit_words(name, *change) for name, change in data["limits"].items())

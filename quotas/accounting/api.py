@@ -125,9 +125,9 @@ def shown(standing: budgets.Standing) -> dict[str, Any]:
     return {
         "tenant": budget.tenant.slug,
         "user": budget.user and budget.user.get_username(),
-        "month": standing.month,
+        "month": standing.row.month,
         "gpu_hours": budget.gpu_hours,
-        "added_gpu_hours": standing.added,
+        "added_gpu_hours": standing.row.added_gpu_hours,
         "limit_gpu_hours": budgets.rounded(standing.limit),
         "spent_gpu_hours": budgets.rounded(standing.spent),
         "is_spent": standing.is_spent,

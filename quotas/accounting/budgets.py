@@ -5,8 +5,9 @@ A month is a calendar month in UTC. A tenant may have a budget, and each person 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -24,12 +25,13 @@ from accounts.locks import locked
 from accounts.models import Scope, Tenant
 from accounts.trail import audit
 from quotas import enqueue, passes
-from quotas.accounting.hours import GPUHours, hours
+from quotas.accounting.hours import hours
 from quotas.models import Budget, BudgetMonth
 from quotas.scheduling import Reason
 
 # Percentages of a budget at which people are notified, each once a month.
 NOTIFY_AT = (80, 95, 100)
+DAY = timedelta(days=1)
 MOST_HOURS = Decimal(10_000_000)  # that can be added in one month
 
 
@@ -38,15 +40,12 @@ class Standing:
     """State of a budget in one month."""
 
     budget: Budget
-    month: date
+    row: BudgetMonth
     spent: Fraction
-    added: Decimal = Decimal(0)
-    told_percent: int = 0
-    spent_at: datetime | None = None
 
     @property
     def limit(self) -> Fraction:
-        return Fraction(self.budget.gpu_hours) + Fraction(self.added)
+        return Fraction(self.budget.gpu_hours) + Fraction(self.row.added_gpu_hours)
 
     @property
     def is_spent(self) -> bool:
@@ -60,9 +59,9 @@ class Standing:
     @property
     def ends_at(self) -> datetime | None:
         """Time at which the budget's runs stop, unless hours are added; None while it is not spent."""
-        if not self.is_spent or self.spent_at is None:
+        if not self.is_spent or self.row.spent_at is None:
             return None
-        return self.spent_at + timedelta(minutes=self.budget.grace_minutes)
+        return self.row.spent_at + timedelta(minutes=self.budget.grace_minutes)
 
     @property
     def whose(self) -> str:
@@ -83,39 +82,19 @@ def standings(budgets: Iterable[Budget], now: datetime) -> list[Standing]:
         return []
     month = month_of(now)
     months = {row.budget_id: row for row in BudgetMonth.objects.filter(budget__in=budgets, month=month)}
-    by_person = hours(
-        Q(tenant__in={budget.tenant_id for budget in budgets}),
-        month,
-        next_month(month) - timedelta(days=1),
-        ("tenant_id", "user_id"),
-        now,
-    )
-    by_tenant: dict[UUID, GPUHours] = {}
-    for (tenant, _user), amount in by_person.items():
-        by_tenant[tenant] = by_tenant.get(tenant, GPUHours()) + amount
-    found = []
-    for budget in budgets:
-        amount = (
-            by_person.get((budget.tenant_id, budget.user_id), GPUHours())
-            if budget.user_id
-            else by_tenant.get(budget.tenant_id, GPUHours())
+    in_tenants, last_day = Q(tenant__in={budget.tenant_id for budget in budgets}), next_month(month) - DAY
+    spent: defaultdict[tuple[UUID, UUID | None], Fraction] = defaultdict(Fraction)
+    for (tenant, user), amount in hours(in_tenants, month, last_day, ("tenant_id", "user_id"), now).items():
+        spent[tenant, user] += amount.weighted
+        spent[tenant, None] += amount.weighted
+    return [
+        Standing(
+            budget,
+            months.get(budget.pk) or BudgetMonth(budget=budget, month=month),
+            spent[budget.tenant_id, budget.user_id],
         )
-        row = months.get(budget.pk) or BudgetMonth(budget=budget, month=month)
-        found.append(_standing(budget, row, amount.weighted))
-    return found
-
-
-def with_row(row: BudgetMonth, standing: Standing) -> Standing:
-    """Return the standing with the current values of its row."""
-    return _standing(standing.budget, row, standing.spent)
-
-
-def _standing(budget: Budget, row: BudgetMonth, spent: Fraction) -> Standing:
-    return Standing(budget, row.month, spent, row.added_gpu_hours, row.told_percent, row.spent_at)
-
-
-def of_tenants(tenants: Iterable[UUID]) -> QuerySet[Budget]:
-    return Budget.objects.filter(tenant__in=tenants).select_related("tenant", "user")
+        for budget in budgets
+    ]
 
 
 # --- Effect on new runs
@@ -125,7 +104,8 @@ def blocked_by_budget(tenants: set[UUID]) -> tuple[dict[UUID, Reason], dict[tupl
     """Return why tenants, and people in them, may start nothing with GPUs. Four queries; one without budgets."""
     whole: dict[UUID, Reason] = {}
     people: dict[tuple[UUID, UUID], Reason] = {}
-    for standing in standings(of_tenants(tenants), timezone.now()):
+    rows = Budget.objects.filter(tenant__in=tenants).select_related("tenant", "user")
+    for standing in standings(rows, timezone.now()):
         if not standing.is_spent:
             continue
         budget = standing.budget
@@ -141,7 +121,7 @@ def reason(standing: Standing) -> Reason:
     data = {
         "whose": standing.whose,
         "limit_gpu_hours": rounded(standing.limit),
-        "from": next_month(standing.month).isoformat(),
+        "from": next_month(standing.row.month).isoformat(),
     }
     return Reason("budget_spent", data)
 
@@ -184,7 +164,7 @@ def meter_values(standing: Standing) -> dict[str, Any]:
         "left": rounded(max(standing.limit - standing.spent, Fraction(0))),
         "is_spent": standing.is_spent,
         "ends_at": standing.ends_at,
-        "next_month": next_month(standing.month),
+        "next_month": next_month(standing.row.month),
     }
 
 
@@ -196,13 +176,13 @@ def add_hours(actor: Actor, budget: Budget, gpu_hours: Decimal) -> BudgetMonth:
     """Add hours to this month's budget, as an admin: waiting claims may start, and runs due to stop continue."""
     actor.require(Scope.ADMIN)
     [before] = standings([budget], timezone.now())
-    row = month_row(budget, before.month)
+    row = month_row(budget, before.row.month)
     most = MOST_HOURS - row.added_gpu_hours
     if not 0 < gpu_hours <= most:
         text = _("Add more than 0 and at most %(most)s GPU-hours.") % {"most": most}
         raise Invalid("not_so_many_hours", text, fields={"add_gpu_hours": [text]})
     row.added_gpu_hours += gpu_hours
-    if not with_row(row, before).is_spent:
+    if not replace(before, row=row).is_spent:
         row.spent_at = None  # cancels the stop of its runs
     row.save(update_fields=["added_gpu_hours", "spent_at"])
     data = {

@@ -14,7 +14,6 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts.access import Actor, visible_tenants
 from accounts.models import Role, Tenant, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
@@ -22,6 +21,7 @@ from accounts.notices.notifying import notify
 from accounts.notices.words import Words
 from quotas.accounting import budgets
 from quotas.accounting.budgets import Standing
+from quotas.notices import words_of_tenants
 
 SUBJECT = "budget"
 
@@ -38,11 +38,11 @@ def reached(standing: Standing, percent: int) -> None:
         [budget.user] if budget.user else list(owners),
         subject=SUBJECT,
         subject_id=budget.tenant_id,
-        key=f"{SUBJECT} {budget.pk} {standing.month:%Y-%m} {percent} {limit}",
+        key=f"{SUBJECT} {budget.pk} {standing.row.month:%Y-%m} {percent} {limit}",
         data={
             "percent": percent,
             "of_person": budget.user_id is not None,
-            "month": standing.month.isoformat(),
+            "month": standing.row.month.isoformat(),
             "spent": budgets.rounded(standing.spent),
             "limit": limit,
             "grace_minutes": budget.grace_minutes,
@@ -54,17 +54,10 @@ def reached(standing: Standing, percent: int) -> None:
 
 
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
-    """Return the words of notices whose tenant the person still sees; skip others."""
-    seen = visible_tenants(Actor(user)).filter(pk__in={notice.subject_id for notice in notices})
-    tenants = {tenant.pk: tenant for tenant in seen}
-    return {
-        notice.pk: _words(notice.data, tenants[notice.subject_id])
-        for notice in notices
-        if notice.subject_id in tenants
-    }
+    return words_of_tenants(user, notices, _words)
 
 
-def _words(data: dict[str, Any], tenant: Tenant) -> Words:
+def _words(data: Mapping[str, Any], tenant: Tenant) -> Words:
     month = date.fromisoformat(data["month"])
     facts = {
         "tenant": tenant.name,
@@ -83,7 +76,7 @@ def _words(data: dict[str, Any], tenant: Tenant) -> Words:
     )
 
 
-def _title(data: dict[str, Any]) -> str:
+def _title(data: Mapping[str, Any]) -> str:
     if data["percent"] >= 100:
         if data["of_person"]:
             return _("Your GPU-hours in %(tenant)s are spent")
@@ -93,7 +86,7 @@ def _title(data: dict[str, Any]) -> str:
     return _("%(percent)s%% of the GPU-hours of %(tenant)s are spent")
 
 
-def _hint(data: dict[str, Any], facts: dict[str, Any]) -> str:
+def _hint(data: Mapping[str, Any], facts: dict[str, Any]) -> str:
     if data["percent"] < 100:
         return (
             _("At 100%% nothing new starts. Ask an admin in time if you need more before %(date)s.") % facts

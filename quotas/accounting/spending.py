@@ -9,6 +9,7 @@ from an admin or a new month, the end is withdrawn.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -65,11 +66,11 @@ def keep_to_budgets() -> None:
 
 def ends_of(standings: Iterable[Standing]) -> Ends:
     """Return when the runs on each spent budget end: by tenant, and by person in it."""
-    found: Ends = {}
-    for standing in standings:
-        if standing.ends_at is not None:
-            found[standing.budget.tenant_id, standing.budget.user_id] = standing.ends_at
-    return found
+    return {
+        (standing.budget.tenant_id, standing.budget.user_id): standing.ends_at
+        for standing in standings
+        if standing.ends_at is not None
+    }
 
 
 def end_of(claim: Claim, ends: Ends) -> datetime | None:
@@ -82,11 +83,12 @@ def end_of(claim: Claim, ends: Ends) -> datetime | None:
 
 def _note(standing: Standing, now: datetime) -> Standing:
     """Record and notify what a budget reached since the last check. Hours may also have been added."""
-    if standing.reached == standing.told_percent and standing.is_spent == (standing.spent_at is not None):
+    known = standing.row
+    if standing.reached == known.told_percent and standing.is_spent == (known.spent_at is not None):
         return standing
     with transaction.atomic():
-        row = budgets.month_row(standing.budget, standing.month)
-        standing = budgets.with_row(row, standing)
+        row = budgets.month_row(standing.budget, known.month)
+        standing = replace(standing, row=row)
         reached = standing.reached
         if not standing.is_spent:
             row.spent_at = None
@@ -95,7 +97,6 @@ def _note(standing: Standing, now: datetime) -> Standing:
         is_news = reached > row.told_percent
         row.told_percent = reached
         row.save(update_fields=["told_percent", "spent_at"])
-        standing = budgets.with_row(row, standing)
         if is_news:
             budget_notices.reached(standing, reached)
         return standing

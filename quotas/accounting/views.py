@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 from urllib.parse import urlencode
@@ -28,32 +27,6 @@ from quotas.models import Pool
 
 GROUP_NAMES = {"tenant": _("Tenant"), "user": _("Person"), "pool": _("Pool"), "day": _("Day")}
 MOST_BUDGETS = 50
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A day in the chart: position and size in the units of the drawing, and its hours."""
-
-    day: date
-    hours: float
-    left: float
-    height: float
-
-    @property
-    def top(self) -> float:
-        return round(100 - self.height, 2)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row of the table. `percent` is relative to the largest row; `used` is None if nothing was measured."""
-
-    key: str | None
-    name: str
-    allocated: float
-    used: float | None
-    weighted: float
-    percent: str
 
 
 @never_cache
@@ -87,27 +60,28 @@ def usage(request: HttpRequest) -> HttpResponse:
     return render(request, "quotas/usage.html", context, status=refused.status if refused else 200)
 
 
-def bars(by_day: Report) -> list[Bar]:
-    """Return a bar for every day of the report, also for days without runs."""
+def bars(by_day: Report) -> list[dict[str, Any]]:
+    """Return a bar for every day, also for days without runs: its hours, and its place in the units of the drawing."""
     hours = {row.key: row.amount.allocated for row in by_day.rows}
     most = by_day.most or Fraction(1)
     found = []
     for number, day in enumerate(by_day.asked.days):
         amount = hours.get(day.isoformat(), Fraction(0))
-        found.append(Bar(day, rounded(amount), number + 0.1, round(float(100 * amount / most), 2)))
+        height = round(float(100 * amount / most), 2)
+        bar = {"day": day, "hours": rounded(amount), "left": number + 0.1, "top": round(100 - height, 2)}
+        found.append(bar | {"height": height})
     return found
 
 
-def lines(report: Report) -> list[Line]:
+def lines(report: Report) -> list[dict[str, Any]]:
+    """Return the rows of the table. `percent` is relative to the largest row."""
     return [
-        Line(
-            row.key,
-            row.name,
-            rounded(row.amount.allocated),
-            None if row.amount.used is None else rounded(row.amount.used),
-            rounded(row.amount.weighted),
-            f"{float(100 * row.amount.allocated / report.most):.1f}%",
-        )
+        {
+            "key": row.key,
+            "name": row.name,
+            "percent": f"{float(100 * row.amount.allocated / report.most):.1f}%",
+            **usage_report.figures(row.amount),
+        }
         for row in report.rows
     ]
 
