@@ -12,12 +12,11 @@ case that creates both need not. `accounts/locks.py` has the locks before and af
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
-from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -146,13 +145,11 @@ def _pass(pool_id: UUID) -> int:
     claims = {claim.id: claim for claim in Claim.objects.filter(pool=pool, state=State.WAITING)}
     _lock_limits({claim.tenant_id for claim in claims.values()})
     decisions = decide(pool_state.read(pool, claims.values()))
-    # Holders' rows are locked in one order, or a pass would deadlock with code that enqueues many of them.
-    actions = sorted([*_starts(decisions, claims), *_reclaims(decisions)], key=itemgetter(0))
-    started = [action() for _holder, action in actions]
+    started = sum(action() for action in _actions(decisions, claims))
     _note_reasons(claims, decisions)
-    if any(started):
+    if started:
         passes.want_after(pool.cluster_id, {claims[one.claim].tenant_id for one in decisions.admitted})
-    return sum(started)
+    return started
 
 
 def release(claim_id: UUID, reason: str) -> bool:
@@ -254,46 +251,43 @@ def back_off(attempt: int) -> timedelta:
     return min(BACK_OFF_FIRST * (1 << min(attempt, 10)), BACK_OFF_MOST)
 
 
-Action = tuple[UUID, Callable[[], bool]]  # id of the holder whose row it locks; True if a claim started
+def _actions(decisions: Decisions, claims: dict[UUID, Claim]) -> list[partial[bool]]:
+    """Return the changes that a pass makes, each of which returns True if it started a claim.
 
-
-def _starts(decisions: Decisions, claims: dict[UUID, Claim]) -> list[Action]:
-    of = [(claims[admitted.claim], admitted) for admitted in decisions.admitted]
-    return [(claim.holder_id, partial(_start, claim, admitted)) for claim, admitted in of]
-
-
-def _reclaims(decisions: Decisions) -> list[Action]:
+    Holders' rows are locked in one order, or a pass would deadlock with code that enqueues many of them.
+    """
     runs = Claim.objects.in_bulk([*(reclaim.run for reclaim in decisions.reclaims), *decisions.cancelled])
-    asked = [(runs[reclaim.run], reclaim) for reclaim in decisions.reclaims]
-    return [
-        *((run.holder_id, partial(_preempt, run, reclaim)) for run, reclaim in asked),
-        *((runs[pk].holder_id, partial(_cancel_preemption, runs[pk])) for pk in decisions.cancelled),
+    actions = [
+        *(partial(_start, claims[admitted.claim], admitted) for admitted in decisions.admitted),
+        *(partial(_preempt, runs[reclaim.run], reclaim) for reclaim in decisions.reclaims),
+        *(partial(_cancel_preemption, runs[pk]) for pk in decisions.cancelled),
     ]
+    return sorted(actions, key=lambda action: action.args[0].holder_id)
 
 
 def _start(claim: Claim, admitted: Admitted) -> bool:
     """Start a claim. False if it was released while this pass was deciding."""
     now = timezone.now()
-    claim.state, claim.node, claim.admitted_at = State.ADMITTED, admitted.node, now
-    claim.reason_code, claim.reason_data, claim.not_before = "", {}, None
-    claim.booking_id, claim.must_end_at = admitted.booking, admitted.must_end_at
-    claim.ends_at = _first_end(claim, now)
-    if not _update_waiting(claim, *STARTED):
-        return False
-    claim_admitted.send(sender=Claim, claim=claim)
-    return True
-
-
-STARTED = (
-    "state", "node", "admitted_at", "reason_code", "reason_data", "not_before", "booking_id", "must_end_at", "ends_at",
-)  # fmt: skip
-
-
-def _first_end(claim: Claim, now: datetime) -> datetime | None:
-    """Return the run's end that holds until it is ready and its lifetime begins."""
     lasts = pool_state.lasts(claim.max_runtime_minutes)
     own_end = None if lasts is None else now + lasts
-    return min((end for end in (own_end, claim.must_end_at) if end is not None), default=None)
+    values = {
+        "state": State.ADMITTED,
+        "node": admitted.node,
+        "admitted_at": now,
+        "reason_code": "",
+        "reason_data": {},
+        "not_before": None,
+        "booking_id": admitted.booking,
+        "must_end_at": admitted.must_end_at,
+        # The end that holds until the run is ready and its lifetime begins.
+        "ends_at": min((end for end in (own_end, admitted.must_end_at) if end is not None), default=None),
+    }
+    if not Claim.objects.filter(pk=claim.pk, state=State.WAITING).update(**values):
+        return False
+    for name, value in values.items():
+        setattr(claim, name, value)
+    claim_admitted.send(sender=Claim, claim=claim)
+    return True
 
 
 def _preempt(run: Claim, reclaim: Reclaim) -> bool:
@@ -337,11 +331,6 @@ def _note_reasons(claims: dict[UUID, Claim], decisions: Decisions) -> None:
         )
         for claim in alike:
             claim_waits.send(sender=Claim, claim=claim)
-
-
-def _update_waiting(claim: Claim, *fields: str) -> bool:
-    values = {name: getattr(claim, name) for name in fields}
-    return bool(Claim.objects.filter(pk=claim.pk, state=State.WAITING).update(**values))
 
 
 def _end_admitted(claim: Claim, reason: str) -> Claim:

@@ -11,24 +11,23 @@ class QuotasConfig(AppConfig):
         from accounts.trail import trail_words as trail
         from clusters.doctor import examination
         from clusters.signals import capacity_changed, tick
-        from quotas import holders, notices, passes, reclaim, trail_words
+        from quotas import holders, notices, passes, reclaim, signals, trail_words
         from quotas.accounting import notices as budget_notices
         from quotas.accounting import spending
         from quotas.bookings import notices as booking_notices
         from quotas.live import on_change
         from quotas.pools import doctor
-        from quotas.signals import (
-            claim_admitted,
-            claim_preempted,
-            claim_preemption_cancelled,
-            claim_released,
-            claim_waits,
-            standing_changed,
-        )
 
         holders.connect()
-        of_claims = (claim_admitted, claim_waits, claim_released, claim_preempted, claim_preemption_cancelled)
-        for signal in (capacity_changed, *of_claims, standing_changed):
+        for signal in (
+            capacity_changed,
+            signals.claim_admitted,
+            signals.claim_waits,
+            signals.claim_released,
+            signals.claim_preempted,
+            signals.claim_preemption_cancelled,
+            signals.standing_changed,
+        ):
             signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
         examination.register(doctor.findings_about)

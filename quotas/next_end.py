@@ -13,29 +13,15 @@ from quotas.models import Claim
 from quotas.when import time_in_words
 
 # What the runs that a claim waits for have in common with it, by the code of its reason.
-IN_POOL = ("pool_id",)
-OF_TENANT = ("tenant_id",)
-OF_TENANT_IN_POOL = ("tenant_id", "pool_id")
-OWN = ("user_id", "tenant_id")
 WAITS_FOR = {
-    "behind_larger": IN_POOL,
-    "behind_others": IN_POOL,
-    "booked": IN_POOL,
-    "fragmented": IN_POOL,
-    "no_free_cards": IN_POOL,
-    "no_free_cpu": IN_POOL,
-    "no_free_gpus": IN_POOL,
-    "no_free_memory": IN_POOL,
-    "no_free_pods": IN_POOL,
-    "borrow_limit": OF_TENANT_IN_POOL,
-    "quota_full": OF_TENANT_IN_POOL,
-    "behind_own_tenant": OF_TENANT,
-    "cpu_limit_full": OF_TENANT,
-    "memory_limit_full": OF_TENANT,
-    "workspaces_limit_full": OF_TENANT,
-    "behind_own_request": OWN,
-    "person_gpus_full": OWN,
-    "person_workspaces_full": OWN,
+    **dict.fromkeys(("behind_larger", "behind_others", "booked", "fragmented"), ("pool_id",)),
+    **{f"no_free_{what}": ("pool_id",) for what in ("cards", "cpu", "gpus", "memory", "pods")},
+    **dict.fromkeys(("borrow_limit", "quota_full"), ("tenant_id", "pool_id")),
+    **{f"{what}_limit_full": ("tenant_id",) for what in ("cpu", "memory", "workspaces")},
+    "behind_own_tenant": ("tenant_id",),
+    **dict.fromkeys(
+        ("behind_own_request", "person_gpus_full", "person_workspaces_full"), ("user_id", "tenant_id")
+    ),
 }
 # By the first of these fields: with an end that is known, and without.
 SENTENCES = {

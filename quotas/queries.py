@@ -113,16 +113,10 @@ def quotas_for(actor: Actor, quotas: Sequence[Quota] | None = None) -> list[dict
     longest = dict(
         TenantLimit.objects.filter(tenant__in=tenants).values_list("tenant_id", "longest_runtime_minutes")
     )
-    return [
-        {
-            **_quota(quota, used[quota.tenant_id, quota.pool_id]),
-            "longest_runtime_minutes": longest.get(quota.tenant_id),
-        }
-        for quota in quotas
-    ]
+    return [_quota(quota, used[quota.tenant_id, quota.pool_id], longest) for quota in quotas]
 
 
-def _quota(quota: Quota, units: int) -> dict[str, Any]:
+def _quota(quota: Quota, units: int, longest: Mapping[UUID, int | None]) -> dict[str, Any]:
     per_gpu = quota.pool.units_per_gpu
     return {
         "tenant": quota.tenant.slug,
@@ -132,6 +126,7 @@ def _quota(quota: Quota, units: int) -> dict[str, Any]:
         "used_gpus": as_gpus(units, per_gpu),
         "limit_gpus": quota.limit_gpus,
         "weight": quota.weight,
+        "longest_runtime_minutes": longest.get(quota.tenant_id),
     }
 
 
