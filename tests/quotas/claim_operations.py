@@ -52,5 +52,6 @@ OPERATIONS = st.one_of(
     of("pod_is_seen", which=WHICH),
     of("pods_are_gone"),
     of("time_goes_by"),
+    of("is_settled_by_any_clock", which=WHICH, minutes=st.integers(-10_000, 10_000)),
     of("worker_dies"),
 )

@@ -53,7 +53,7 @@ def test_a_request_with_room_is_admitted_to_a_node(stage: Stage) -> None:
     assert admitted.claims == [claim.pk]
 
 
-def test_those_over_the_quota_wait_first_come_first_served(stage: Stage) -> None:
+def test_requests_over_the_quota_wait_in_order(stage: Stage) -> None:
     claims = [stage.request() for _ in range(6)]
     assert stage.admit() == 4
     assert states(claims) == ["admitted"] * 4 + ["waiting"] * 2
@@ -83,7 +83,7 @@ def test_a_waiting_claim_can_be_withdrawn_and_is_not_admitted_any_more(stage: St
     assert stage.admit() == 0
 
 
-def test_reasons_are_written_and_told_only_when_they_change(stage: Stage) -> None:
+def test_a_reason_is_saved_and_signalled_only_when_it_changes(stage: Stage) -> None:
     for _ in range(4):
         stage.request()
     late = stage.request()
@@ -173,14 +173,14 @@ def test_claims_of_another_pool_on_the_same_nodes_count(stage: Stage) -> None:
         {"allocatable": {"cpu": 64_000, "memory": 2**40, "pods": 110}},
     ],
 )
-def test_a_node_that_is_not_fit_gets_nothing(stage: Stage, change: dict[str, Any]) -> None:
+def test_an_unfit_node_gets_no_claims(stage: Stage, change: dict[str, Any]) -> None:
     stage.change_node("gpu-1", **change)
     claims = [stage.request(1) for _ in range(3)]
     stage.admit()
     assert {again(claim).node for claim in claims} == {"gpu-2"}
 
 
-def test_a_tolerated_taint_keeps_nobody_away(stage: Stage) -> None:
+def test_a_tolerated_taint_is_ignored(stage: Stage) -> None:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     Node.objects.update(taints=[taint, {"key": "soft", "effect": "PreferNoSchedule"}])
     stage.pool.tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
@@ -239,7 +239,7 @@ def test_only_a_running_claim_can_be_renewed_or_sent_back_and_only_once(stage: S
         admission.send_back(stage.request(), "why", {})
 
 
-def test_one_that_is_sent_back_stands_in_front_and_waits_out_its_back_off(stage: Stage) -> None:
+def test_a_claim_sent_back_keeps_its_place_and_waits_for_its_back_off(stage: Stage) -> None:
     run = stage.running(4)
     behind = stage.request(4)
     successor = admission.send_back(run, "unschedulable", {"node": "gpu-1"})
@@ -273,7 +273,7 @@ def test_back_off_doubles_up_to_ten_minutes() -> None:
         ({"memory_mib": 513 * 1024}, "no_node_has_memory", "memory_mib"),
     ],
 )
-def test_what_could_never_start_is_refused_with_what_to_do(
+def test_a_request_that_can_never_start_is_refused(
     stage: Stage, asked: dict[str, Any], code: str, field: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
@@ -284,7 +284,7 @@ def test_what_could_never_start_is_refused_with_what_to_do(
     assert not Claim.objects.exists()
 
 
-def test_more_than_one_person_may_ever_hold_is_refused(stage: Stage) -> None:
+def test_a_request_above_the_limit_per_person_is_refused(stage: Stage) -> None:
     TenantLimit.objects.create(tenant=stage.cast.demo, person_gpus=1)
     with pytest.raises(Invalid) as refused:
         stage.request(2)
@@ -299,7 +299,7 @@ def test_larger_than_every_node_is_refused_even_within_the_quota(stage: Stage) -
         stage.request(5)
 
 
-def test_a_node_that_is_down_still_says_what_fits(stage: Stage) -> None:
+def test_a_node_that_is_down_still_counts_for_what_fits(stage: Stage) -> None:
     Node.objects.update(ready=False)
     assert again(stage.request(4)).state == "waiting"
 
@@ -324,7 +324,7 @@ def test_a_pool_without_gpus_needs_no_quota_and_gives_no_gpus(stage: Stage) -> N
         stage.request(1, pool=cpu)
 
 
-def test_what_runs_or_waits_is_not_claimed_twice(stage: Stage) -> None:
+def test_a_holder_has_one_live_claim(stage: Stage) -> None:
     claim = stage.request()
     with pytest.raises(Conflict):
         stage.request(holder_id=claim.holder_id)
@@ -347,7 +347,7 @@ def test_the_database_refuses_states_that_make_no_sense(stage: Stage, nonsense: 
         Claim.objects.filter(pk=claim.pk).update(**nonsense)
 
 
-def test_an_end_that_nobody_saw_keeps_the_units_until_an_admin_confirms_it(stage: Stage) -> None:
+def test_an_unproven_end_keeps_the_units_until_an_admin_confirms_it(stage: Stage) -> None:
     run = stage.running(4)
     assert admission.flag_unproven_end(run.pk) is True
     assert admission.flag_unproven_end(run.pk) is False

@@ -23,7 +23,7 @@ def get(stage: Stage, path: str, by: Actor | None = None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", ["pools/", "flavors/", "quotas/"])
-def test_only_who_is_signed_in_sees_anything(stage: Stage, path: str) -> None:
+def test_signing_in_is_required(stage: Stage, path: str) -> None:
     response = Client().get(f"/api/v1/{path}")
     assert response.status_code == 401
     assert response.json()["error"]["code"] == "not_signed_in"
@@ -73,7 +73,7 @@ def test_flavors_are_sizes_in_gpus_and_cores(stage: Stage) -> None:
     ]
 
 
-def test_quotas_are_those_of_ones_own_tenants_with_their_limits(stage: Stage) -> None:
+def test_people_see_the_quotas_and_limits_of_their_own_tenants(stage: Stage) -> None:
     stage.running(3)
     body = get(stage, "quotas/", stage.cast.victor)
     assert body["results"] == [

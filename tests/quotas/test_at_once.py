@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import threading
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Sum
 
 from accounts.errors import Conflict
@@ -19,7 +18,7 @@ from quotas.models import Claim, TenantLimit
 from quotas.pools import opening
 from quotas.scheduling import decide
 from quotas.signals import claim_admitted, claim_released
-from tests.shared.concurrency import THREADS, at_once
+from tests.shared.concurrency import THREADS, at_once, elsewhere, waits_for_me
 from tests.shared.stage import Stage, admitted_units, states
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,13 +28,6 @@ def held_by(*columns: str) -> dict[Any, int]:
     """Units by columns, as one snapshot sees them."""
     admitted = Claim.objects.filter(state=Claim.State.ADMITTED).order_by()
     return {tuple(of): units for *of, units in admitted.values_list(*columns).annotate(Sum("units"))}
-
-
-def somebody_waits_for_a_lock() -> bool:
-    here = "SELECT locks.pid FROM pg_locks locks JOIN pg_database ON oid = database WHERE datname = current_database()"
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid IN ({here}))")
-        return bool(cursor.fetchone()[0])
 
 
 def test_whatever_runs_at_once_no_quota_and_no_node_is_exceeded(stage: Stage) -> None:
@@ -91,7 +83,7 @@ def test_passes_in_two_clusters_keep_a_tenants_limit(stage: Stage) -> None:
     assert sum(at_once(lambda number: admission.admit(pools[number].pk))) == 3
 
 
-def test_a_pass_waits_for_one_in_another_cluster_that_takes_of_the_same_limit(stage: Stage) -> None:
+def test_passes_in_two_clusters_that_share_a_limit_run_one_after_the_other(stage: Stage) -> None:
     TenantLimit.objects.create(tenant=stage.cast.demo, workspaces=1)
     far = Cluster.objects.create(slug="far", name="Far")
     stage.node("gpu-far", cluster=far)
@@ -100,20 +92,15 @@ def test_a_pass_waits_for_one_in_another_cluster_that_takes_of_the_same_limit(st
     stage.request()
     stage.request(pool=pool)
 
-    def run_pass() -> None:
-        stage.admit(pool)
-        connection.close()
-
-    thread = threading.Thread(target=run_pass)
     with transaction.atomic():
         assert stage.admit() == 1
-        thread.start()
-        until(somebody_waits_for_a_lock)
-    thread.join()
+        other = elsewhere(lambda: stage.admit(pool))
+        until(waits_for_me)
+    other.join()
     assert admitted_units() == 1
 
 
-def test_of_many_who_release_a_claim_one_does(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_of_many_concurrent_releases_succeeds(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     claim = stage.running()
     told: list[Any] = []
     monkeypatch.setattr(claim_released, "receivers", [])
@@ -123,7 +110,7 @@ def test_of_many_who_release_a_claim_one_does(stage: Stage, monkeypatch: pytest.
     assert told == [claim.pk]
 
 
-def test_of_many_who_restart_release_or_send_back_a_claim_one_does(stage: Stage) -> None:
+def test_only_one_of_many_concurrent_ends_of_a_claim_succeeds(stage: Stage) -> None:
     claim = stage.running(4)
 
     def hand_on(number: int) -> bool:
@@ -143,7 +130,7 @@ def test_of_many_who_restart_release_or_send_back_a_claim_one_does(stage: Stage)
     assert admitted_units() in {0, 4}
 
 
-def test_one_that_is_withdrawn_during_a_pass_either_runs_or_is_gone(stage: Stage) -> None:
+def test_a_claim_withdrawn_during_a_pass_is_released(stage: Stage) -> None:
     stage.quota(8)
     claims = [stage.request() for _ in range(8)]
 
@@ -211,7 +198,7 @@ def test_two_hundred_requests_at_once_start_exactly_as_many_as_the_quota(stage: 
         assert states([last]) == ["admitted"]
 
 
-def test_an_admin_who_confirms_an_end_waits_for_whoever_changes_claims_and_holders(stage: Stage) -> None:
+def test_confirming_an_end_waits_for_the_clusters_lock(stage: Stage) -> None:
     """Prevents a deadlock: the two lock a claim's row and its holder's in opposite order."""
     run = stage.running()
     admission.flag_unproven_end(run.pk)
@@ -220,33 +207,26 @@ def test_an_admin_who_confirms_an_end_waits_for_whoever_changes_claims_and_holde
     def confirm() -> None:
         admission.confirm_end(stage.cast.admin, run)
         order.append("confirmed")
-        connection.close()
 
-    thread = threading.Thread(target=confirm)
     with transaction.atomic():
         admission.lock(stage.pool.cluster_id)
-        thread.start()
-        until(somebody_waits_for_a_lock)
+        confirming = elsewhere(confirm)
+        until(waits_for_me)
         Claim.objects.select_for_update(nowait=True).get(pk=run.pk)
         order.append("changed")
-    thread.join()
+    confirming.join()
     assert order == ["changed", "confirmed"]
 
 
-def test_a_pass_that_waited_while_its_pool_was_taken_out_of_use_starts_nobody(stage: Stage) -> None:
+def test_a_pass_that_waited_while_its_pool_was_closed_starts_nothing(stage: Stage) -> None:
     claim = stage.request()
 
-    def run_pass() -> None:
-        stage.admit()
-        connection.close()
-
-    thread = threading.Thread(target=run_pass)
     with transaction.atomic():
         admission.lock(stage.pool.cluster_id)
-        thread.start()
-        until(somebody_waits_for_a_lock)
+        waiting = elsewhere(stage.admit)
+        until(waits_for_me)
         opening.set_open(stage.cast.admin, stage.pool, is_open=False)
-    thread.join()
+    waiting.join()
     assert states([claim]) == ["waiting"]
 
 

@@ -15,13 +15,13 @@ def gpus(stage: Stage) -> int:
     return ceilings(stage.cast.demo, stage.cast.cluster)[f"requests.{GPU}"]
 
 
-def test_own_and_borrowed_of_all_pools_with_the_same_resource_are_summed(stage: Stage) -> None:
+def test_a_ceiling_sums_own_and_borrowed_gpus_of_all_pools(stage: Stage) -> None:
     Quota.objects.filter(tenant=stage.cast.demo).update(nominal_gpus=3, borrowing_limit_gpus=2)
     stage.quota(4, pool=stage.another_pool("shares-the-name"))
     assert gpus(stage) == 3 + 2 + 4
 
 
-def test_lowered_below_use_it_leaves_room_for_what_runs_to_restart(stage: Stage) -> None:
+def test_a_quota_below_use_leaves_room_for_restarts(stage: Stage) -> None:
     stage.running(3)
     stage.quota(1)
     assert gpus(stage) == 3

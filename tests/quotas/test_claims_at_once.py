@@ -18,6 +18,7 @@ from uuid import UUID, uuid5
 
 import pytest
 from django.db import transaction
+from django.db.models import Sum
 from django.utils import timezone
 from django_q.models import OrmQ
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ from accounts.errors import Conflict, Refusal
 from accounts.models import Tenant
 from clusters.models import Cluster, Node, PodUsage
 from quotas import admission, passes, reclaim
+from quotas.accounting import ledger
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
 from quotas.pools import opening
 from quotas.tasks import admission_pass
@@ -108,6 +110,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
             most.holds(sums, moment)
         self.results_agree(before, list(zip(batch, done, strict=True)))
         self.told_as_it_is()
+        self.ledger_has_the_time_of_each_that_ended()
         nothing_was_admitted_while_closed(self.renewed)
         if calm:
             self.becomes_quiet()
@@ -265,6 +268,9 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         Claim.objects.exclude(not_before=None).update(not_before=LONG_AGO)
         passes.on_tick()
 
+    def is_settled_by_any_clock(self, which: int, minutes: int) -> None:
+        ledger.settle(self.claim(which).pk, timezone.now() + minutes * MINUTE)
+
     def claim(self, which: int) -> Claim:
         """Return a claim as read before this batch; an unsaved one if there was none."""
         return self.known[which % len(self.known)] if self.known else Claim(pool=self.pools[0])
@@ -345,6 +351,13 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         rows = Claim.objects.all()
         assert self.told.admitted == dict.fromkeys((c.pk for c in rows if c.admitted_at), 1)
         assert self.told.released == dict.fromkeys((c.pk for c in rows if c.state == "released"), 1)
+
+    def ledger_has_the_time_of_each_that_ended(self) -> None:
+        ended = Claim.objects.filter(state="released", admitted_at__isnull=False)
+        for claim in ended.annotate(microseconds=Sum("ledger__microseconds", default=0)):
+            assert claim.released_at is not None and claim.admitted_at is not None
+            held = max(claim.released_at - claim.admitted_at, timedelta(0))
+            assert timedelta(microseconds=int(claim.microseconds)) == held
 
     def becomes_quiet(self) -> None:
         """Work off the task queue without new requests (a tick only if a pass was lost). Then nobody waits in vain."""

@@ -28,7 +28,7 @@ def said(claim: Claim, code: str) -> str:
         return next_end.in_words({claim: code}, NOON).get(claim.pk, "")
 
 
-def test_it_depends_on_the_reason_whose_runs_count(stage: Stage) -> None:
+def test_the_reason_decides_whose_runs_count(stage: Stage) -> None:
     """Carol of another tenant ends at one, bob of the same tenant at two, alice herself at three."""
     running(stage, NOON + timedelta(hours=1), by=stage.cast.carol)
     running(stage, NOON + timedelta(hours=2), by=stage.cast.bob)
@@ -41,7 +41,7 @@ def test_it_depends_on_the_reason_whose_runs_count(stage: Stage) -> None:
     assert said(waits, "pool_closed") == said(waits, "no_such_code") == ""
 
 
-def test_without_end_times_it_says_so(stage: Stage) -> None:
+def test_runs_without_end_times_are_named_as_such(stage: Stage) -> None:
     running(stage, None)
     running(stage, NOON - timedelta(minutes=1))  # overdue
     waits = stage.request(4)
@@ -54,7 +54,7 @@ def test_each_code_is_a_reason() -> None:
     assert set(next_end.WAITS_FOR) <= set(REASONS)
 
 
-def test_who_waits_without_a_reliable_estimate_is_told_it(stage: Stage) -> None:
+def test_a_request_without_a_reliable_estimate_gets_the_next_end(stage: Stage) -> None:
     """A new pool has learned no durations, so its ranges are wide until an end is known."""
     runs = [stage.running(4), stage.running(4, by=stage.cast.carol)]
     waits = stage.request(2)

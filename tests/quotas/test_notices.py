@@ -38,7 +38,7 @@ def told(actor: Actor) -> list[str]:
     return [f"{words.title}. {words.text}" for _notice, words in inbox.page(actor.user)[0]]
 
 
-def test_owners_and_who_waits_hear_of_another_quota(cast: Cast) -> None:
+def test_owners_and_people_with_waiting_requests_are_notified(cast: Cast) -> None:
     make_workspace(cast, cast.bob, Phase.WAITING)
     change(cast, cast.admin, 4, 6)
     text = "Demo may now use 6 GPUs of A100. An admin changed it: it was 4 before."
@@ -46,7 +46,7 @@ def test_owners_and_who_waits_hear_of_another_quota(cast: Cast) -> None:
     assert [told(actor) for actor in (cast.victor, cast.carol, cast.admin)] == [[], [], []]
 
 
-def test_the_form_of_the_admin_tells_it(cast: Cast) -> None:
+def test_a_change_in_the_admin_notifies(cast: Cast) -> None:
     quota = Quota.objects.get(tenant=cast.demo, pool=cast.pool)
     client = Client()
     client.force_login(cast.admin.user)
@@ -66,13 +66,13 @@ def test_the_form_of_the_admin_tells_it(cast: Cast) -> None:
     ]
 
 
-def test_who_made_the_change_knows_it(cast: Cast) -> None:
+def test_the_person_who_made_the_change_is_not_notified(cast: Cast) -> None:
     Membership.objects.create(tenant=cast.demo, user=cast.admin.user, role=Role.OWNER)
     change(cast, cast.admin, 4, 6)
     assert told(cast.admin) == []
 
 
-def test_what_stays_as_it_was_is_told_to_nobody(cast: Cast) -> None:
+def test_an_unchanged_quota_notifies_nobody(cast: Cast) -> None:
     change(cast, cast.admin, 4, 4)
     assert not Notice.objects.exists()
 
@@ -85,15 +85,13 @@ def test_what_stays_as_it_was_is_told_to_nobody(cast: Cast) -> None:
         ("cpu_millicores", 8500, None, "CPU: no limit now."),
     ],
 )
-def test_limits_over_all_pools_are_told_too(
-    cast: Cast, limit: str, before: Any, after: Any, words: str
-) -> None:
+def test_changed_limits_notify(cast: Cast, limit: str, before: Any, after: Any, words: str) -> None:
     row = TenantLimit.objects.create(tenant=cast.demo, **{limit: after})
     notices.share_changed(cast.admin.user, row, {"before": {limit: before}, "after": {limit: after}})
     assert told(cast.alice) == [f"The limits of Demo were changed. {words}"]
 
 
-def test_who_left_the_tenant_reads_it_no_more(cast: Cast) -> None:
+def test_notices_disappear_for_people_who_left_the_tenant(cast: Cast) -> None:
     make_workspace(cast, cast.bob, Phase.WAITING)
     change(cast, cast.admin, 4, 6)
     members.remove(cast.alice, cast.demo, "bob")

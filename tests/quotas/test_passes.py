@@ -31,23 +31,21 @@ def enqueued(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return slugs
 
 
-def test_a_request_wants_a_pass_when_it_is_committed_and_not_before(
-    stage: Stage, enqueued: list[str]
-) -> None:
+def test_a_request_enqueues_a_pass_on_commit(stage: Stage, enqueued: list[str]) -> None:
     with transaction.atomic():
         stage.request()
         assert enqueued == []
     assert enqueued == ["a100"]
 
 
-def test_a_request_that_is_undone_wants_none(stage: Stage, enqueued: list[str]) -> None:
+def test_a_request_that_is_rolled_back_enqueues_no_pass(stage: Stage, enqueued: list[str]) -> None:
     with transaction.atomic():
         stage.request()
         transaction.set_rollback(True)
     assert enqueued == []
 
 
-def test_many_requests_want_one_pass_until_it_begins(stage: Stage, enqueued: list[str]) -> None:
+def test_many_requests_enqueue_one_pass_until_it_begins(stage: Stage, enqueued: list[str]) -> None:
     for _ in range(3):
         stage.request()
     assert enqueued == ["a100"]
@@ -56,12 +54,14 @@ def test_many_requests_want_one_pass_until_it_begins(stage: Stage, enqueued: lis
     assert enqueued == ["a100", "a100"]
 
 
-def test_many_at_once_want_one_pass(stage: Stage, enqueued: list[str]) -> None:
+def test_concurrent_requests_enqueue_one_pass(stage: Stage, enqueued: list[str]) -> None:
     at_once(lambda _: stage.request())
     assert enqueued == ["a100"]
 
 
-def test_who_asks_while_a_pass_waits_for_its_turn_wants_that_one(stage: Stage, enqueued: list[str]) -> None:
+def test_a_request_is_covered_by_a_pass_that_still_waits_for_its_lock(
+    stage: Stage, enqueued: list[str]
+) -> None:
     stage.request()
     with ThreadPoolExecutor(2) as threads:
         with transaction.atomic():
@@ -74,7 +74,7 @@ def test_who_asks_while_a_pass_waits_for_its_turn_wants_that_one(stage: Stage, e
     assert enqueued == ["a100"]
 
 
-def test_what_comes_during_a_pass_wants_another(
+def test_a_request_during_a_pass_enqueues_another(
     stage: Stage, enqueued: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admit = admission.admit
@@ -90,9 +90,7 @@ def test_what_comes_during_a_pass_wants_another(
     assert enqueued == ["a100", "a100"]
 
 
-def test_a_worker_that_begins_wants_the_pass_that_the_last_one_died_with(
-    stage: Stage, enqueued: list[str]
-) -> None:
+def test_a_new_worker_enqueues_lost_passes_again(stage: Stage, enqueued: list[str]) -> None:
     stage.another_pool("idle")
     stage.request()
     enqueued.clear()
@@ -102,7 +100,7 @@ def test_a_worker_that_begins_wants_the_pass_that_the_last_one_died_with(
     assert enqueued == ["a100"]
 
 
-def test_a_release_wants_a_pass_for_every_pool_of_the_cluster_in_which_somebody_waits(
+def test_a_release_enqueues_passes_for_the_clusters_pools_with_a_queue(
     stage: Stage, enqueued: list[str]
 ) -> None:
     also, _idle = stage.another_pool("also-a100"), stage.another_pool("idle")
@@ -115,7 +113,7 @@ def test_a_release_wants_a_pass_for_every_pool_of_the_cluster_in_which_somebody_
     assert sorted(enqueued) == ["a100", "also-a100"]
 
 
-def test_a_release_wants_a_pass_wherever_its_tenant_waits_for_a_limit_over_all_clusters(
+def test_a_release_enqueues_passes_where_its_tenant_waits_in_other_clusters(
     stage: Stage, enqueued: list[str]
 ) -> None:
     far = stage.another_pool("far", cluster=Cluster.objects.create(slug="far", name="Far"))
@@ -128,7 +126,7 @@ def test_a_release_wants_a_pass_wherever_its_tenant_waits_for_a_limit_over_all_c
     assert enqueued == ["far"]
 
 
-def test_a_start_wants_a_pass_where_one_it_outran_is_in_others_way_no_more(
+def test_a_start_enqueues_a_pass_where_its_tenant_no_longer_blocks_others(
     stage: Stage, enqueued: list[str]
 ) -> None:
     far = stage.another_pool("far", cluster=Cluster.objects.create(slug="far", name="Far"))
@@ -155,7 +153,7 @@ def test_a_start_wants_a_pass_where_one_it_outran_is_in_others_way_no_more(
         admission.renew,
     ],
 )
-def test_an_end_that_moved_wants_a_pass_for_every_pool_of_the_cluster_in_which_somebody_waits(
+def test_a_moved_end_enqueues_passes_for_the_clusters_pools_with_a_queue(
     stage: Stage, enqueued: list[str], change: Callable[[Claim], object]
 ) -> None:
     also, _idle = stage.another_pool("also-a100"), stage.another_pool("idle")
@@ -168,7 +166,7 @@ def test_an_end_that_moved_wants_a_pass_for_every_pool_of_the_cluster_in_which_s
     assert sorted(enqueued) == ["a100", "also-a100"]
 
 
-def test_a_restart_of_one_whose_end_was_in_doubt_lets_those_start_who_are_over_before(
+def test_a_restart_after_an_unproven_end_lets_shorter_requests_start(
     stage: Stage, enqueued: list[str]
 ) -> None:
     stage.quota(8)
@@ -185,13 +183,13 @@ def test_a_restart_of_one_whose_end_was_in_doubt_lets_those_start_who_are_over_b
     assert states([short]) == ["admitted"]
 
 
-def test_the_task_starts_who_waits(stage: Stage, enqueued: list[str]) -> None:
+def test_the_task_starts_waiting_requests(stage: Stage, enqueued: list[str]) -> None:
     claim = stage.request()
     tasks.admission_pass(str(stage.pool.pk))
     assert states([claim]) == ["admitted"]
 
 
-def test_changed_capacity_and_time_want_passes_where_somebody_waits(
+def test_changed_capacity_and_ticks_enqueue_passes_for_pools_with_a_queue(
     stage: Stage, enqueued: list[str]
 ) -> None:
     capacity_changed.send(sender=None, cluster=stage.cast.cluster)
@@ -206,14 +204,14 @@ def test_changed_capacity_and_time_want_passes_where_somebody_waits(
     assert enqueued == ["a100"]
 
 
-def test_changed_capacity_of_another_cluster_wants_nothing(stage: Stage, enqueued: list[str]) -> None:
+def test_changed_capacity_of_another_cluster_enqueues_nothing(stage: Stage, enqueued: list[str]) -> None:
     stage.request()
     forget(enqueued)
     capacity_changed.send(sender=None, cluster=Cluster.objects.create(slug="other", name="Other"))
     assert enqueued == []
 
 
-def test_a_pass_that_was_lost_with_its_worker_is_wanted_again_soon(stage: Stage, enqueued: list[str]) -> None:
+def test_a_pass_lost_with_its_worker_is_enqueued_again(stage: Stage, enqueued: list[str]) -> None:
     stage.request()
     tick.send(sender=None)
     assert enqueued == ["a100"]
@@ -222,16 +220,14 @@ def test_a_pass_that_was_lost_with_its_worker_is_wanted_again_soon(stage: Stage,
     assert enqueued == ["a100", "a100"]
 
 
-def test_a_pass_that_was_wanted_before_the_clock_was_set_back_is_wanted_again(
-    stage: Stage, enqueued: list[str]
-) -> None:
+def test_a_pass_is_enqueued_again_after_the_clock_was_set_back(stage: Stage, enqueued: list[str]) -> None:
     stage.request()
     Pool.objects.update(pass_queued_at=timezone.now() + timedelta(hours=1))
     tick.send(sender=None)
     assert enqueued == ["a100", "a100"]
 
 
-def test_a_queue_that_is_away_does_not_undo_what_was_accepted(
+def test_a_failing_task_queue_does_not_undo_the_request(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(pool_id: UUID) -> Any:

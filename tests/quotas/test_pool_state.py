@@ -37,7 +37,7 @@ def used(stage: Stage, claim: Claim, days_ago: int, units_per_gpu: int = 1) -> N
     )  # fmt: skip
 
 
-def test_runs_stand_on_their_nodes_with_their_latest_ends(stage: Stage) -> None:
+def test_runs_are_on_their_nodes_with_their_latest_ends(stage: Stage) -> None:
     endless, hour = stage.running(1), stage.running(2, max_runtime_minutes=60, priority=1)
     state = read(stage)
     assert run_of(state, endless).ends_at is None
@@ -48,7 +48,7 @@ def test_runs_stand_on_their_nodes_with_their_latest_ends(stage: Stage) -> None:
     assert run_of(read(stage), hour).ends_at is None  # unknown until an admin confirms it
 
 
-def test_runs_of_another_pool_on_the_same_nodes_are_there_too(stage: Stage) -> None:
+def test_runs_of_another_pool_on_the_same_nodes_are_included(stage: Stage) -> None:
     other = stage.another_pool("shares-nodes")
     stage.quota(4, pool=other)
     claim = stage.running(1, pool=other)
@@ -56,7 +56,7 @@ def test_runs_of_another_pool_on_the_same_nodes_are_there_too(stage: Stage) -> N
     assert (run.in_pool, run.takes.units) == (False, 1)
 
 
-def test_own_and_borrowed_are_told_apart_also_of_tenants_that_only_run(stage: Stage) -> None:
+def test_own_and_borrowed_units_are_separate(stage: Stage) -> None:
     Quota.objects.filter(tenant=stage.cast.demo).update(nominal_gpus=1, borrowing_limit_gpus=2, weight=3)
     stage.running(3)
     quota = read(stage).tenants[stage.cast.demo.pk]
@@ -83,7 +83,7 @@ def test_people_are_read_with_what_they_hold_over_all_pools(stage: Stage) -> Non
 
 
 @pytest.mark.parametrize("limit", [{"person_gpus": 1}, {"person_workspaces": 1}])
-def test_one_who_has_as_much_as_one_person_may_waits_and_others_of_the_tenant_do_not(
+def test_a_person_at_the_limit_waits_and_others_of_the_tenant_start(
     stage: Stage, limit: dict[str, Any]
 ) -> None:
     TenantLimit.objects.create(tenant=stage.cast.demo, **limit)

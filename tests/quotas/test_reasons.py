@@ -64,36 +64,36 @@ def test_no_code_means_two_things() -> None:
     assert not set(REASONS) & set(explain.BY_CODE)
 
 
-def test_cpu_and_memory_are_told_in_cores_and_gib() -> None:
+def test_cpu_and_memory_are_shown_in_cores_and_gib() -> None:
     assert "1.5 CPU cores" in sentence("no_free_cpu", {"asked": 1500, "free": 0})
     assert "at most 0 free" in sentence("no_free_cpu", {"asked": 1500, "free": 0})
     assert "12345 GiB" in sentence("above_memory_limit", {"asked": 12345 * 1024, "limit": 100})
     assert "20 CPU cores" in sentence("above_cpu_limit", {"asked": 20_000, "limit": 100})
 
 
-def test_what_comes_back_or_begins_is_told_with_its_time() -> None:
+def test_preemptions_and_bookings_are_shown_with_their_time() -> None:
     back = sentence("waits_for_reclaim", {"gpus": 2, "at": "2026-03-01T10:10:00+00:00"})
     assert "1 Mar 2026, 10:10 UTC" in back
     assert "1 Mar 2026, 12:00 UTC" in sentence("booked", {"from": "2026-03-01T12:00:00+00:00"})
 
 
-def test_the_memory_of_a_card_is_told_in_gib() -> None:
+def test_the_memory_of_a_card_is_shown_in_gib() -> None:
     data = {"cards": 1, "card_memory_mib": 10240, "card_cores": 30, "free_cards": 0, "free_memory_mib": 24576}
     assert "1 GPU with 10 GiB of memory and 30% of its cores" in sentence("no_free_cards", data)
     assert "24 GiB are free in all" in sentence("no_free_cards", data)
 
 
-def test_a_reason_of_the_cluster_is_told_in_its_words() -> None:
+def test_a_reason_of_the_cluster_has_its_own_words() -> None:
     code = next(code for code in explain.BY_CODE)
     assert not reasons.knows(code)
     assert sentence(code, {"raw": "x"}) == explain.sentence(code, {"raw": "x"})
 
 
-def test_how_many_are_ahead_is_told() -> None:
+def test_the_number_of_requests_ahead_is_shown() -> None:
     assert in_queue("behind_others", {}, 4)["message"] == "4 requests are ahead of yours."
     assert in_queue("behind_others", {}, 1)["message"] == "1 request is ahead of yours."
 
 
 @pytest.mark.parametrize(("gpus", "asked"), [(1, "1 GPU,"), (2, "2 GPUs,"), (0.5, "0.5 GPU,")])
-def test_one_gpu_is_not_told_as_several(gpus: float, asked: str) -> None:
+def test_the_plural_follows_the_number_of_gpus(gpus: float, asked: str) -> None:
     assert sentence("above_quota", {"gpus": gpus, "limit_gpus": 0}).startswith(f"You requested {asked}")

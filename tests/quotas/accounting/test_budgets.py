@@ -104,13 +104,13 @@ def test_slices_count_as_fractions_and_pools_by_their_weight_exactly(stage: Stag
     assert standing(budget(stage, 10)).spent == 6 + Fraction(1, 14) + 1
 
 
-def test_only_this_month_counts_and_only_what_is_over_or_was_until_now(stage: Stage) -> None:
+def test_only_the_past_of_this_month_counts(stage: Stage) -> None:
     ran(stage, datetime(2026, 2, 28, 22, tzinfo=UTC), 5)
     run_of(stage, NOW + HOUR)  # recorded by a fast clock
     assert standing(budget(stage, 10)).spent == 3
 
 
-def test_a_persons_budget_counts_theirs_and_a_tenants_all_of_it(stage: Stage) -> None:
+def test_a_persons_budget_counts_their_hours_and_a_tenants_all_hours(stage: Stage) -> None:
     ran(stage, NOW - 5 * HOUR, 1, by=stage.cast.alice)
     ran(stage, NOW - 5 * HOUR, 2, by=stage.cast.bob)
     ran(stage, NOW - 5 * HOUR, 4, by=stage.cast.carol)
@@ -134,7 +134,7 @@ def test_reading_needs_as_many_queries_whatever_there_is(
     assert set(people) == {(stage.cast.demo.pk, stage.cast.alice.user.pk)}
 
 
-def test_what_runs_is_counted_once_beside_the_ledger(stage: Stage) -> None:
+def test_current_runs_are_counted_once_beside_the_ledger(stage: Stage) -> None:
     claim = run_of(stage, NOW - 30 * HOUR)
     for _time in range(2):
         found = hours(Q(), date(2026, 3, 1), date(2026, 3, 31), ("day",), NOW)
@@ -145,7 +145,7 @@ def test_what_runs_is_counted_once_beside_the_ledger(stage: Stage) -> None:
 # --- Starting
 
 
-def test_at_100_percent_nothing_starts_and_the_reason_says_when_it_will(stage: Stage) -> None:
+def test_a_spent_budget_blocks_with_a_reason(stage: Stage) -> None:
     ran(stage, NOW - 10 * HOUR, 5)
     budget(stage, 5)
     whole, _people = budgets.blocked_by_budget({stage.cast.demo.pk})
@@ -168,7 +168,7 @@ def test_a_claim_waits_for_its_budget_and_starts_in_the_new_month(stage: Stage, 
     assert again(waiting).state == "admitted"
 
 
-def test_without_gpus_nothing_is_spent_so_it_starts(stage: Stage) -> None:
+def test_a_run_without_gpus_starts_despite_a_spent_budget(stage: Stage) -> None:
     cpu = stage.cpu_pool()
     budget(stage, 0)
     waiting = stage.request(0, pool=cpu)
@@ -179,7 +179,7 @@ def test_without_gpus_nothing_is_spent_so_it_starts(stage: Stage) -> None:
 # --- Notices
 
 
-def test_owners_hear_at_80_95_and_100_percent_once_each(stage: Stage, clock: Clock) -> None:
+def test_owners_are_notified_once_at_80_95_and_100_percent(stage: Stage, clock: Clock) -> None:
     run_of(stage, NOW)
     budget(stage, 100)
     for hours_later in (79, 80, 81, 95, 95.5, 100, 101):
@@ -189,7 +189,7 @@ def test_owners_hear_at_80_95_and_100_percent_once_each(stage: Stage, clock: Clo
     assert told() == [("alice", 80), ("alice", 95), ("alice", 100)]
 
 
-def test_a_person_hears_of_their_own_and_whoever_was_long_away_only_the_last(stage: Stage) -> None:
+def test_a_person_is_notified_of_the_highest_percentage_only(stage: Stage) -> None:
     ran(stage, NOW - 10 * HOUR, 5, by=stage.cast.bob)
     budget(stage, 5, stage.cast.bob)
     spending.keep_to_budgets()
@@ -201,9 +201,7 @@ def test_a_person_hears_of_their_own_and_whoever_was_long_away_only_the_last(sta
     assert "April 1, 2026" in one.hint and "60 minutes" in one.hint
 
 
-def test_who_is_killed_while_telling_tells_once_all_the_same(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_check_notifies_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     ran(stage, NOW - 10 * HOUR, 9)
     budget(stage, 10)
     with monkeypatch.context() as killed:
@@ -220,7 +218,7 @@ def test_who_is_killed_while_telling_tells_once_all_the_same(
 # --- Current runs
 
 
-def test_what_runs_is_told_until_when_then_stopped_and_told_again_until_it_is(
+def test_a_spent_budget_announces_an_end_and_then_stops_the_run(
     stage: Stage, heard: Heard, clock: Clock
 ) -> None:
     claim = run_of(stage, NOW)
@@ -256,7 +254,7 @@ def test_both_budgets_hold_and_the_first_end_counts(stage: Stage, heard: Heard, 
     assert again(mine).budget_ends_at == clock.now + timedelta(minutes=120)
 
 
-def test_a_new_month_spares_what_was_to_stop(stage: Stage, heard: Heard, clock: Clock) -> None:
+def test_a_new_month_withdraws_the_end(stage: Stage, heard: Heard, clock: Clock) -> None:
     clock.now = datetime(2026, 3, 31, 23, 30, tzinfo=UTC)
     claim = run_of(stage, clock.now - 5 * HOUR)
     budget(stage, 5)
@@ -271,7 +269,7 @@ def test_a_new_month_spares_what_was_to_stop(stage: Stage, heard: Heard, clock: 
 # --- Adding hours
 
 
-def test_an_admin_adds_hours_and_what_was_to_stop_goes_on(stage: Stage, heard: Heard, clock: Clock) -> None:
+def test_added_hours_withdraw_the_end(stage: Stage, heard: Heard, clock: Clock) -> None:
     claim = run_of(stage, NOW)
     row = budget(stage, 5)
     clock.now = NOW + 5 * HOUR
@@ -315,7 +313,7 @@ def test_only_admins_add_hours_and_only_some(stage: Stage) -> None:
     assert not BudgetMonth.objects.filter(added_gpu_hours__gt=0).exists()
 
 
-def test_what_is_added_in_a_month_has_an_end(stage: Stage) -> None:
+def test_the_hours_added_in_a_month_are_limited(stage: Stage) -> None:
     row = budget(stage, 5)
     budgets.add_hours(stage.cast.admin, row, Decimal(9_999_990))
     with pytest.raises(Invalid, match="at most 10"):
@@ -326,7 +324,7 @@ def test_what_is_added_in_a_month_has_an_end(stage: Stage) -> None:
 # --- Visibility
 
 
-def test_a_tenants_budget_is_seen_by_all_in_it_and_a_persons_by_them_and_owners(stage: Stage) -> None:
+def test_visible_budgets_by_role(stage: Stage) -> None:
     whole, of_bob = budget(stage, 5), budget(stage, 5, stage.cast.bob)
     cast = stage.cast
     for actor, seen in (
@@ -343,7 +341,7 @@ def test_a_tenants_budget_is_seen_by_all_in_it_and_a_persons_by_them_and_owners(
 
 
 @pytest.mark.parametrize("between_ticks", [5.0, 5.5, 6.0])
-def test_each_minute_of_ticks_has_a_look(
+def test_ticks_enqueue_a_check_each_minute(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, between_ticks: float
 ) -> None:
     looks: list[int] = []
@@ -358,7 +356,7 @@ def test_each_minute_of_ticks_has_a_look(
     assert max(looks.count(minute) for minute in looks) <= 2
 
 
-def test_a_worker_that_begins_looks_at_what_is_spent(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_worker_enqueues_a_check(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The previous worker may have died after it set a run's end and before it stopped the run."""
     looks: list[str] = []
     monkeypatch.setattr(enqueue, "look_at_spending", lambda: looks.append("a look"))
@@ -366,7 +364,7 @@ def test_a_worker_that_begins_looks_at_what_is_spent(stage: Stage, monkeypatch: 
     assert looks == ["a look"]
 
 
-def test_a_look_settles_what_runs_and_keeps_to_budgets(stage: Stage) -> None:
+def test_a_check_settles_current_runs_and_enforces_budgets(stage: Stage) -> None:
     claim = run_of(stage, NOW - 5 * HOUR)
     budget(stage, 5)
     tasks.look_at_spending()

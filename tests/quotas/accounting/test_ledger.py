@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from quotas import admission
 from quotas.accounting import ledger
 from quotas.models import Claim, LedgerEntry
+from tests.shared.concurrency import at_once
 from tests.shared.runs import run_of
 from tests.shared.stage import Stage, again
 
@@ -46,7 +46,7 @@ def release_at(monkeypatch: pytest.MonkeyPatch, claim: Claim, moment: datetime) 
     begin=st.datetimes(datetime(2026, 1, 1), datetime(2026, 3, 1), timezones=st.just(UTC)),
     length=st.timedeltas(timedelta(0), timedelta(days=40)),
 )
-def test_a_time_is_split_by_day_and_nothing_of_it_is_lost(begin: datetime, length: timedelta) -> None:
+def test_a_period_is_split_by_day_without_loss(begin: datetime, length: timedelta) -> None:
     parts = list(ledger.days(begin, begin + length))
     assert sum(amount for _day, amount in parts) * MICROSECOND == length
     assert [day for day, _amount in parts] == sorted({day for day, _amount in parts})
@@ -69,7 +69,7 @@ class TestOneClaim:
         }
         assert again(claim).settled_until == end
 
-    def test_what_never_ran_is_not_in_it(self, stage: Stage) -> None:
+    def test_a_claim_that_never_ran_has_no_entries(self, stage: Stage) -> None:
         claim = run_of(stage, None, state="waiting", node="")
         assert admission.release(claim.pk, "withdrawn")
         assert not by_day(claim)
@@ -89,7 +89,7 @@ class TestOneClaim:
         assert in_ledger(claim) >= HOUR
         assert ledger.settle_due() == 0, "it was settled just now"
 
-    def test_what_was_released_before_there_was_a_ledger_is_settled_in_batches(
+    def test_old_released_claims_are_settled_in_batches(
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         claims = [run_of(stage, NOON) for _number in range(3)]
@@ -99,7 +99,7 @@ class TestOneClaim:
         assert [in_ledger(claim) for claim in claims] == [2 * HOUR] * 3
         assert ledger.settle_due() == 0
 
-    def test_size_and_weight_are_those_of_the_time(
+    def test_entries_keep_the_size_and_weight_of_their_time(
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         claim = run_of(stage, NOON, gpus=2)
@@ -110,12 +110,12 @@ class TestOneClaim:
         entries = LedgerEntry.objects.filter(claim=claim).order_by("day")
         assert list(entries.values_list("units", "weight")) == [(2, Decimal(1)), (2, Decimal("2.5"))]
 
-    def test_a_clock_that_jumps_by_years_does_not_fill_them_at_once(self, stage: Stage) -> None:
+    def test_a_clock_that_jumps_by_years_settles_one_step(self, stage: Stage) -> None:
         claim = run_of(stage, NOON)
         ledger.settle(claim.pk, NOON + timedelta(days=4000))
         assert in_ledger(claim) == ledger.MOST_AT_ONCE
 
-    def test_a_release_takes_back_what_a_clock_ahead_wrote(
+    def test_a_release_removes_time_recorded_by_a_fast_clock(
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         claim = run_of(stage, NOON)
@@ -131,7 +131,7 @@ class TestOneClaim:
         release_at(monkeypatch, claim, NOON - HOUR)
         assert not by_day(claim)
 
-    def test_settling_what_was_released_changes_nothing(
+    def test_settling_a_released_claim_changes_nothing(
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         claim = run_of(stage, NOON)
@@ -146,7 +146,7 @@ class TestOneClaim:
         ),
         end=st.timedeltas(timedelta(days=-1), timedelta(days=6)),
     )
-    def test_by_whatever_clocks_and_kills_each_second_stands_once(
+    def test_each_second_is_recorded_once_despite_wrong_clocks_and_kills(
         self, stage: Stage, looks: list[tuple[timedelta, bool]], end: timedelta
     ) -> None:
         """Settle by several clocks, where any call may die before it commits; then release."""
@@ -171,39 +171,18 @@ class TestOneClaim:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_who_settle_while_it_is_released_count_each_second_once(stage: Stage) -> None:
+def test_concurrent_settling_and_release_count_each_second_once(stage: Stage) -> None:
     claim = run_of(stage, timezone.now() - timedelta(days=2))
-    failures: list[Exception] = []
-    begin = threading.Barrier(5)
 
-    def settles(ahead: timedelta) -> None:
-        try:
-            begin.wait(30)
-            for _time in range(5):
-                ledger.settle(claim.pk, timezone.now() + ahead)
-                ledger.settle_due()
-        except Exception as error:
-            failures.append(error)
-        finally:
-            connections.close_all()
-
-    def releases() -> None:
-        try:
-            begin.wait(30)
+    def settles_or_releases(number: int) -> None:
+        if number == 4:
             admission.release(claim.pk, "stopped")
-        except Exception as error:
-            failures.append(error)
-        finally:
-            connections.close_all()
+            return
+        for _time in range(5):
+            ledger.settle(claim.pk, timezone.now() + timedelta(minutes=(-60, 0, 0, 60)[number]))
+            ledger.settle_due()
 
-    minutes = (-60, 0, 0, 60)
-    threads = [threading.Thread(target=settles, args=(timedelta(minutes=m),)) for m in minutes]
-    threads.append(threading.Thread(target=releases))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not failures
+    at_once(settles_or_releases, threads=5)
     ended = again(claim)
     assert ended.released_at is not None and ended.admitted_at is not None
     assert in_ledger(claim) == ended.released_at - ended.admitted_at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -19,6 +17,7 @@ from accounts.models import User
 from quotas.accounting import used
 from quotas.models import Budget, Claim, LedgerEntry
 from tests.admin_forms import text_of
+from tests.shared.clients import browser
 from tests.shared.runs import ran, run_of
 from tests.shared.stage import Stage
 
@@ -40,16 +39,8 @@ def stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with monkeypatch.context() as patched:
-        patched.setattr("quotas.accounting.api.timezone.now", lambda: NOW)
-        yield
-
-
-def browser(actor: Actor) -> Client:
-    client = Client()
-    client.force_login(actor.user)
-    return client
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quotas.accounting.api.timezone.now", lambda: NOW)
 
 
 def asked(actor: Actor, **params: Any) -> dict[str, Any]:
@@ -73,7 +64,7 @@ def by(actor: Actor, group: str, **params: Any) -> dict[str | None, float]:
     return {row[group]: row["allocated_gpu_hours"] for row in found["results"]}
 
 
-def test_the_answer_has_the_time_it_is_of_and_owns_up_to_what_is_not_measured(stage: Stage) -> None:
+def test_the_answer_has_its_period_and_null_for_unmeasured_use(stage: Stage) -> None:
     figures = {"allocated_gpu_hours": 6.0, "weighted_gpu_hours": 6.0, "used_gpu_hours": None}
     assert asked(stage.cast.alice) == {
         "from": "2026-02-19",
@@ -97,7 +88,7 @@ def test_who_sees_whose_hours(stage: Stage) -> None:
     assert by(Actor(User.objects.create_user("erin")), "tenant") == {}
 
 
-def test_asking_for_another_person_tells_nothing_to_who_may_not_see_them(stage: Stage) -> None:
+def test_filtering_by_a_hidden_person_returns_nothing(stage: Stage) -> None:
     cast = stage.cast
     assert by(cast.alice, "pool", user="bob") == {"a100": 2}
     assert by(cast.bob, "pool", user="bob") == {"a100": 2}
@@ -131,7 +122,7 @@ def test_slices_are_fractions_weighted_by_their_pool(stage: Stage) -> None:
         ({"group_by": "colour"}, "group_by", "“colour” is not among these."),
     ],
 )
-def test_what_is_no_time_is_refused_by_its_field(
+def test_a_wrong_parameter_is_refused_by_its_field(
     stage: Stage, params: dict[str, str], field: str, said: str
 ) -> None:
     for form in ({}, {"format": "csv"}):
@@ -191,7 +182,7 @@ def test_the_number_of_queries_does_not_grow(stage: Stage) -> None:
 # --- Budgets
 
 
-def test_budgets_say_what_is_spent_of_how_much(stage: Stage) -> None:
+def test_budgets_have_hours_spent_and_limit(stage: Stage) -> None:
     Budget.objects.create(tenant=stage.cast.demo, gpu_hours=5, grace_minutes=30)
     Budget.objects.create(tenant=stage.cast.demo, user=stage.cast.bob.user, gpu_hours=Decimal("2.5"))
     [whole, own] = browser(stage.cast.bob).get("/api/v1/budgets/").json()["results"]
@@ -229,7 +220,7 @@ def test_the_page_has_the_chart_its_table_and_budgets(stage: Stage) -> None:
     assert "group_by=user" in body and "format=csv" in body
 
 
-def test_the_page_and_the_table_tell_how_busy_gpus_were_or_that_nobody_measured(
+def test_the_page_and_the_table_show_busy_hours_where_measured(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Claim.objects.get(user=stage.cast.bob.user)
@@ -245,13 +236,13 @@ def test_the_page_and_the_table_tell_how_busy_gpus_were_or_that_nobody_measured(
     assert "bob,2.0000,2.0000,1.5000" in csv_of(table)
 
 
-def test_the_page_of_who_used_nothing_says_so(stage: Stage) -> None:
+def test_the_page_without_use_is_empty(stage: Stage) -> None:
     page = browser(stage.cast.victor).get("/usage/", {"from": "2026-01-01", "to": "2026-01-02"})
     assert "No GPUs were used in this period" in text_of(page)
     assert timezone.now() == NOW
 
 
-def test_a_tenants_page_and_the_launch_form_say_how_its_budget_stands(stage: Stage) -> None:
+def test_a_tenants_page_and_the_launch_form_show_its_budgets(stage: Stage) -> None:
     Budget.objects.create(tenant=stage.cast.demo, gpu_hours=5)
     Budget.objects.create(tenant=stage.cast.demo, user=stage.cast.bob.user, gpu_hours=10)
     page = text_of(browser(stage.cast.bob).get("/tenants/demo/"))

@@ -43,7 +43,7 @@ def refusal(of: Pool, gpus: str | None = None, memory_mib: int | None = None) ->
     return list(caught.value.fields), caught.value.message
 
 
-def test_every_way_says_what_neighbours_can_do_in_a_sentence_of_its_own() -> None:
+def test_every_way_has_its_own_sentence_about_neighbours() -> None:
     assert set(STRATEGIES) == set(Sharing)
     assert [str(STRATEGIES[way].isolation) for way in Sharing] == [
         "dedicated", "hardware slice", "none", "hard cap", "soft cap", "soft cap"
@@ -71,7 +71,7 @@ def test_every_way_says_what_neighbours_can_do_in_a_sentence_of_its_own() -> Non
         (pool("gpu-manager"), None, None, 100),
     ],
 )
-def test_what_is_asked_for_becomes_whole_units(
+def test_a_request_becomes_whole_units(
     of: Pool, gpus: str | None, memory_mib: int | None, units: int
 ) -> None:
     assert portion(of, gpus, memory_mib) == Portion(units)
@@ -91,7 +91,7 @@ def test_what_is_asked_for_becomes_whole_units(
         (None, None, Portion(100, 1, 80 * GIB, 100)),
     ],
 )
-def test_hami_gives_of_so_many_cards_the_same_share_of_memory_and_cores_each(
+def test_hami_gives_the_same_share_of_each_card(
     gpus: str | None, memory_mib: int | None, expected: Portion
 ) -> None:
     assert portion(pool("hami"), gpus, memory_mib) == expected
@@ -101,7 +101,7 @@ def test_hami_gives_of_so_many_cards_the_same_share_of_memory_and_cores_each(
     st.fractions(Fraction(1, 100), 8, max_denominator=100),
     st.none() | st.integers(1, 8 * 80 * GIB),
 )
-def test_a_share_of_hami_is_never_less_than_asked_and_never_more_than_its_cards(
+def test_a_share_of_hami_is_at_least_the_request_and_at_most_its_cards(
     gpus: Fraction, memory_mib: int | None
 ) -> None:
     of = pool("hami")
@@ -138,7 +138,7 @@ def test_a_share_of_hami_is_never_less_than_asked_and_never_more_than_its_cards(
         (pool(resource_name=""), ("1", None), "gpus", "This pool has no GPUs."),
     ],
 )
-def test_what_a_pool_cannot_express_is_refused_with_what_it_can(
+def test_a_request_that_the_pool_cannot_give_is_refused(
     of: Pool, asked: tuple[str | None, int | None], field: str, said: str
 ) -> None:
     fields, message = refusal(of, *asked)
@@ -146,7 +146,7 @@ def test_what_a_pool_cannot_express_is_refused_with_what_it_can(
     assert said in message
 
 
-def test_a_pod_asks_for_its_portion_in_the_names_of_whoever_cuts_the_gpu() -> None:
+def test_a_pod_requests_its_portion_by_the_resources_of_its_device_plugin() -> None:
     def parts(way: str, portion: Portion, **changes: Any) -> PodParts:
         return sharing.pod(pool(way, **changes), portion)
 
@@ -167,7 +167,7 @@ def test_a_pod_asks_for_its_portion_in_the_names_of_whoever_cuts_the_gpu() -> No
     assert parts("gpu-manager", Portion(200)) == PodParts({core: "200", memory: "640"})
 
 
-def test_who_has_no_gpu_of_nvidias_must_not_see_any() -> None:
+def test_a_pod_without_nvidia_gpus_must_not_see_any() -> None:
     assert sharing.pod(pool(), Portion()) == PodParts(environment=VOID)
     assert sharing.pod(pool(resource_name=""), Portion()) == PodParts(environment=VOID)
     assert sharing.pod(pool(resource_name="amd.com/gpu"), Portion(1)) == PodParts(
@@ -176,14 +176,14 @@ def test_who_has_no_gpu_of_nvidias_must_not_see_any() -> None:
 
 
 @pytest.mark.parametrize("resource", ["amd.com/gpu", "rdma/hca", "gpu.intel.com/i915"])
-def test_devices_of_other_vendors_need_no_more_than_the_name_of_their_resource(resource: str) -> None:
+def test_devices_of_other_vendors_need_only_their_resource_name(resource: str) -> None:
     of = pool(resource_name=resource, gpu_memory_mib=None)
     assert portion(of, "2") == Portion(2)
     assert sharing.pod(of, Portion(2)).resources == {resource: "2"}
     assert sharing.of(of).ceiling(of, 3) == {f"requests.{resource}": 3}
 
 
-def test_the_backstop_is_the_most_that_so_many_gpus_can_come_to() -> None:
+def test_the_ceiling_is_the_most_that_the_gpus_can_come_to() -> None:
     def ceiling(way: str) -> dict[str, int]:
         return sharing.of(pool(way)).ceiling(pool(way), 2)
 
@@ -227,9 +227,7 @@ SHARED = "nvidia.com/gpu.shared"
         ({"sharing": "gpu-manager"}, Found(Sharing.GPU_MANAGER, "tencent.com/vcuda-core", 200, 100, 81_920)),
     ],
 )
-def test_a_node_tells_by_its_labels_and_resources_how_it_shares_its_gpus(
-    announced: dict[str, Any], found: Found
-) -> None:
+def test_a_nodes_way_of_sharing_is_detected(announced: dict[str, Any], found: Found) -> None:
     node = A100 | announced
     resources = {name: int(amount) for name, amount in gpus.resources(node).items()}
     cards = hami.cards_of_node(gpus.annotations("n", node))
@@ -249,7 +247,7 @@ def test_a_node_whose_cards_are_cut_in_two_ways_has_two_kinds_of_instances() -> 
     [("1g.10gb", 80, 7), ("1g.20gb", 80, 4), ("2g.20gb", 80, 3), ("3g.40gb", 80, 2), ("7g.80gb", 80, 1),
      ("1g.6gb", 24, 4), ("2g.12gb", 24, 2), ("1g.18gb", 141, 7), ("1g.5gb", None, 7), ("odd", 80, 1)],
 )  # fmt: skip
-def test_an_instance_is_the_part_of_a_gpu_that_its_profile_is_by_the_hardware(
+def test_a_mig_profile_gives_the_number_of_instances_per_gpu(
     profile: str, gpu_gb: int | None, instances: int
 ) -> None:
     assert instances_per_gpu(profile, gpu_gb) == instances

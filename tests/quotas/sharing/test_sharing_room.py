@@ -56,9 +56,7 @@ def admitted(pool: Pool, claim: Claim) -> Claim:
     return claim
 
 
-def test_a_run_is_counted_on_the_fullest_card_that_holds_it_until_its_pod_says_which_it_got(
-    stage: Stage, pool: Pool
-) -> None:
+def test_a_run_is_counted_on_the_fullest_card_until_its_card_is_known(stage: Stage, pool: Pool) -> None:
     first = admitted(pool, asked(stage, pool, "0.5", 20_480))
     assert (first.state, first.cards, first.card_memory_mib, first.card_cores) == ("admitted", 1, 20_480, 50)
     assert free(pool) == (Card(61_440, 50, 9), WHOLE)
@@ -69,7 +67,7 @@ def test_a_run_is_counted_on_the_fullest_card_that_holds_it_until_its_pod_says_w
     assert free(pool) == (WHOLE, Card(61_440, 50, 9))
 
 
-def test_what_foreign_pods_were_given_is_not_free(stage: Stage, pool: Pool) -> None:
+def test_cards_of_foreign_pods_are_not_free(stage: Stage, pool: Pool) -> None:
     stage.pod("gpu-1")
     PodUsage.objects.update(devices=[{"id": "GPU-a", "memory_mib": 80_000, "cores": 0}])
     assert free(pool) == (Card(1920, 100, 9), WHOLE)
@@ -77,9 +75,7 @@ def test_what_foreign_pods_were_given_is_not_free(stage: Stage, pool: Pool) -> N
     assert admitted(pool, asked(stage, pool, "0.5")).state == "waiting"  # 1920 MiB are left
 
 
-def test_a_pod_whose_claim_was_released_keeps_its_cards_as_long_as_it_is_seen(
-    stage: Stage, pool: Pool
-) -> None:
+def test_a_pod_keeps_its_cards_until_it_is_gone(stage: Stage, pool: Pool) -> None:
     claim = admitted(pool, asked(stage, pool, "1"))
     stage.pod("gpu-1", run=claim.pk)
     PodUsage.objects.update(devices=[{"id": "GPU-b", "memory_mib": 81_920, "cores": 100}])
@@ -89,7 +85,7 @@ def test_a_pod_whose_claim_was_released_keeps_its_cards_as_long_as_it_is_seen(
     assert free(pool) == (WHOLE, WHOLE)
 
 
-def test_a_broken_or_cordoned_card_has_no_room_and_refuses_nobody_for_ever(stage: Stage, pool: Pool) -> None:
+def test_a_broken_card_has_no_room_but_refuses_no_request(stage: Stage, pool: Pool) -> None:
     stage.change_node("gpu-1", devices=[card("GPU-a", usable=False), card("GPU-b")])
     assert free(pool) == (WHOLE,)
     two = admitted(pool, asked(stage, pool, "2"))
@@ -126,21 +122,21 @@ def test_a_run_of_several_cards_takes_of_each(stage: Stage, pool: Pool) -> None:
     assert free(pool) == (Card(20_480, 25, 9), Card(20_480, 25, 9))
 
 
-def test_a_restart_and_one_that_is_sent_back_ask_for_the_same_cards(stage: Stage, pool: Pool) -> None:
+def test_successors_of_a_claim_request_the_same_cards(stage: Stage, pool: Pool) -> None:
     claim = admitted(pool, asked(stage, pool, "1.5"))
     renewed = admission.renew(claim)
     back = admission.send_back(renewed, "no_free_gpus", {})
     assert (back.cards, back.card_memory_mib, back.card_cores, back.units) == (2, 61_440, 75, 150)
 
 
-def test_people_see_gpus_as_hundredths_of_cards_and_not_as_places_on_them(stage: Stage, pool: Pool) -> None:
+def test_people_see_gpus_not_slots(stage: Stage, pool: Pool) -> None:
     admitted(pool, asked(stage, pool, "0.5", 20_480))
     (seen,) = pools_for(stage.cast.alice)
     assert seen["gpus"] == {"total": 2, "free": 1.5, "mine": 0.5}
     assert (seen["sharing"], seen["isolation"]) == ("hami", "soft cap")
 
 
-def test_the_map_counts_what_other_pods_have_of_the_cards(stage: Stage, pool: Pool) -> None:
+def test_the_map_counts_the_cards_of_foreign_pods(stage: Stage, pool: Pool) -> None:
     stage.pod("gpu-1", 1)
     PodUsage.objects.update(devices=[{"id": "GPU-a", "memory_mib": 20_480, "cores": 40}])
     viewer = Viewer(stage.cast.admin)
