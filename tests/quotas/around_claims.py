@@ -26,7 +26,7 @@ WHERE datname = current_database() AND xact_start IS NOT NULL AND NOT pid = ANY(
 """
 
 
-class Told:
+class Signalled:
     """Records the signals sent to the room above."""
 
     def __init__(self) -> None:
@@ -34,26 +34,29 @@ class Told:
         self.released: Counter[UUID] = Counter()
         self.to_stop: set[UUID] = set()
         self._lock = threading.Lock()
-        signals.claim_admitted.connect(self.hear_admitted)
-        signals.claim_released.connect(self.hear_released)
-        signals.claim_to_stop.connect(self.hear_to_stop)
+        self._receivers = (
+            (signals.claim_admitted, self.on_admitted),
+            (signals.claim_released, self.on_released),
+            (signals.claim_to_stop, self.on_to_stop),
+        )
+        for signal, receiver in self._receivers:
+            signal.connect(receiver)
 
     def stop(self) -> None:
-        signals.claim_admitted.disconnect(self.hear_admitted)
-        signals.claim_released.disconnect(self.hear_released)
-        signals.claim_to_stop.disconnect(self.hear_to_stop)
+        for signal, receiver in self._receivers:
+            signal.disconnect(receiver)
 
-    def hear_admitted(self, claim: Claim, **_: Any) -> None:
+    def on_admitted(self, claim: Claim, **_: Any) -> None:
         transaction.on_commit(lambda: self.count(self.admitted, claim.pk))
 
-    def hear_released(self, claim: Claim, **_: Any) -> None:
+    def on_released(self, claim: Claim, **_: Any) -> None:
         transaction.on_commit(lambda: self.count(self.released, claim.pk))
 
-    def count(self, heard: Counter[UUID], claim_id: UUID) -> None:
+    def count(self, counter: Counter[UUID], claim_id: UUID) -> None:
         with self._lock:
-            heard[claim_id] += 1
+            counter[claim_id] += 1
 
-    def hear_to_stop(self, claim: Claim, **_: Any) -> None:
+    def on_to_stop(self, claim: Claim, **_: Any) -> None:
         assert claim.reclaim_at is not None and claim.reclaim_at <= timezone.now()
         with self._lock:
             self.to_stop.add(claim.pk)

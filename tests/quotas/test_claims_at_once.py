@@ -36,7 +36,7 @@ from quotas.tasks import admission_pass
 from tests.crew import Crew, crew, play_examples
 from tests.quotas.around_claims import (
     KilledError,
-    Told,
+    Signalled,
     backend,
     clear,
     in_order,
@@ -78,7 +78,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         clear()
         self.ends: Counter[UUID] = Counter()
         self.renewed: set[UUID] = set()
-        self.told = Told()
+        self.signalled = Signalled()
         self.pass_was_lost = False
         self.own_backend = backend()
         self.ran["examples"] += 1
@@ -87,7 +87,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         try:
             self.becomes_quiet()
         finally:
-            self.told.stop()
+            self.signalled.stop()
 
     @initialize(limited=st.booleans(), workspaces=MOST, batch=st.lists(REQUEST, min_size=4, max_size=THREADS))
     def begin(self, limited: bool, workspaces: int | None, batch: list[Operation]) -> None:
@@ -109,7 +109,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         for moment, sums in at_every_admission_since(began):
             most.holds(sums, moment)
         self.results_agree(before, list(zip(batch, done, strict=True)))
-        self.told_as_it_is()
+        self.each_change_was_signalled_once()
         self.ledger_has_the_time_of_each_that_ended()
         nothing_was_admitted_while_closed(self.renewed)
         if calm:
@@ -126,7 +126,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         for name, arguments in batch:
             if name in ("change_quota", "change_limit", "node_changes"):
                 with transaction.atomic():
-                    self.one(name)(**arguments, tell=False)
+                    self.one(name)(**arguments, enqueues=False)
                     most.also(allowed_now())
                     transaction.set_rollback(True)
 
@@ -180,10 +180,10 @@ class ClaimsAtOnce(RuleBasedStateMachine):
 
     def goes_down(self, which: int) -> tuple[Claim, Claim] | None:
         """End a run that had to give its units back."""
-        told = sorted(self.told.to_stop)
-        if not told:
+        stopping = sorted(self.signalled.to_stop)
+        if not stopping:
             return None
-        ended = Claim.objects.get(pk=told[which % len(told)])
+        ended = Claim.objects.get(pk=stopping[which % len(stopping)])
         return ended, admission.give_back(ended)
 
     def reclaims_are_due(self) -> None:
@@ -214,11 +214,11 @@ class ClaimsAtOnce(RuleBasedStateMachine):
     def confirm_end(self, which: int) -> bool:
         return admission.confirm_end(self.stage.cast.admin, self.claim(which))
 
-    def change_quota(self, who: int, pool: int, gpus: int, borrows: int, tell: bool = True) -> None:
+    def change_quota(self, who: int, pool: int, gpus: int, borrows: int, enqueues: bool = True) -> None:
         quotas = Quota.objects.filter(tenant=self.people[who][1], pool=self.pools[pool])
         with transaction.atomic():
             quotas.update(nominal_gpus=gpus, borrowing_limit_gpus=borrows)
-            if tell:
+            if enqueues:
                 passes.want_everywhere()
 
     def change_limit(
@@ -227,24 +227,24 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         cores: int | None,
         workspaces: int | None,
         person_gpus: int | None,
-        tell: bool = True,
+        enqueues: bool = True,
     ) -> None:
         with transaction.atomic():
             TenantLimit.objects.filter(tenant=self.people[who][1]).update(
                 cpu_millicores=cores and cores * 1000, workspaces=workspaces, person_gpus=person_gpus
             )
-            if tell:
+            if enqueues:
                 passes.want_everywhere()
 
     def open_or_close(self, pool: int, is_open: bool) -> bool:
         return opening.set_open(self.stage.cast.admin, self.pools[pool], is_open=is_open)
 
-    def node_changes(self, node: int, ready: bool, gpus: int, tell: bool = True) -> None:
+    def node_changes(self, node: int, ready: bool, gpus: int, enqueues: bool = True) -> None:
         with transaction.atomic():
             found = Node.objects.select_for_update().order_by("name")[node]
             found.ready, found.allocatable = ready, found.allocatable | {GPU: gpus}
             found.save()
-            if tell:
+            if enqueues:
                 passes.on_capacity_changed(found.cluster)
 
     def pod_is_seen(self, which: int) -> None:
@@ -327,10 +327,8 @@ class ClaimsAtOnce(RuleBasedStateMachine):
             assert any(claim.holder_id == holder for claim in now.values()), "refused beside nobody"
 
     def succeeds(self, name: str, claim: Claim, successor: Claim) -> None:
-        assert (successor.holder_id, successor.units, successor.place) == (
-            claim.holder_id,
-            claim.units,
-            claim.place,
+        assert all(
+            getattr(successor, kept) == getattr(claim, kept) for kept in ("holder_id", "units", "place")
         )
         if name == "renew":
             self.renewed.add(successor.pk)
@@ -339,18 +337,14 @@ class ClaimsAtOnce(RuleBasedStateMachine):
     def went_down(self, ended: Claim, successor: Claim) -> None:
         """Check that the successor waits in front, at its old place."""
         self.ends[ended.pk] += 1
+        self.succeeds("goes_down", ended, successor)
         assert (successor.returns_first, successor.attempt) == (True, 0)
-        assert (successor.holder_id, successor.units, successor.place) == (
-            ended.holder_id,
-            ended.units,
-            ended.place,
-        )
 
-    def told_as_it_is(self) -> None:
+    def each_change_was_signalled_once(self) -> None:
         """Check that each start and each end was signalled once."""
         rows = Claim.objects.all()
-        assert self.told.admitted == dict.fromkeys((c.pk for c in rows if c.admitted_at), 1)
-        assert self.told.released == dict.fromkeys((c.pk for c in rows if c.state == "released"), 1)
+        assert self.signalled.admitted == dict.fromkeys((c.pk for c in rows if c.admitted_at), 1)
+        assert self.signalled.released == dict.fromkeys((c.pk for c in rows if c.state == "released"), 1)
 
     def ledger_has_the_time_of_each_that_ended(self) -> None:
         ended = Claim.objects.filter(state="released", admitted_at__isnull=False)
@@ -369,7 +363,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         while OrmQ.objects.exists():
             self.work()
         assert not (left := could_start()), f"waits and could start: {left}"
-        self.told_as_it_is()
+        self.each_change_was_signalled_once()
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def change(cast: Cast, by: Actor, before: int, after: int) -> None:
     )
 
 
-def told(actor: Actor) -> list[str]:
+def read_by(actor: Actor) -> list[str]:
     return [f"{words.title}. {words.text}" for _notice, words in inbox.page(actor.user)[0]]
 
 
@@ -42,8 +42,8 @@ def test_owners_and_people_with_waiting_requests_are_notified(cast: Cast) -> Non
     make_workspace(cast, cast.bob, Phase.WAITING)
     change(cast, cast.admin, 4, 6)
     text = "Demo may now use 6 GPUs of A100. An admin changed it: it was 4 before."
-    assert [told(actor) for actor in (cast.alice, cast.bob)] == [[text], [text]]
-    assert [told(actor) for actor in (cast.victor, cast.carol, cast.admin)] == [[], [], []]
+    assert [read_by(actor) for actor in (cast.alice, cast.bob)] == [[text], [text]]
+    assert [read_by(actor) for actor in (cast.victor, cast.carol, cast.admin)] == [[], [], []]
 
 
 def test_a_change_in_the_admin_notifies(cast: Cast) -> None:
@@ -60,7 +60,7 @@ def test_a_change_in_the_admin_notifies(cast: Cast) -> None:
     client.post(reverse("admin:quotas_quota_change", args=[quota.pk]), form)
     limits = {"tenant": cast.demo.pk, "cpu_millicores": 8000}
     client.post(reverse("admin:quotas_tenantlimit_add"), limits)
-    assert told(cast.alice) == [
+    assert read_by(cast.alice) == [
         "The limits of Demo were changed. CPU: 8 at most; there was no limit before.",
         "Demo may now use 7 GPUs of A100. An admin changed it: it was 4 before.",
     ]
@@ -69,7 +69,7 @@ def test_a_change_in_the_admin_notifies(cast: Cast) -> None:
 def test_the_person_who_made_the_change_is_not_notified(cast: Cast) -> None:
     Membership.objects.create(tenant=cast.demo, user=cast.admin.user, role=Role.OWNER)
     change(cast, cast.admin, 4, 6)
-    assert told(cast.admin) == []
+    assert read_by(cast.admin) == []
 
 
 def test_an_unchanged_quota_notifies_nobody(cast: Cast) -> None:
@@ -88,11 +88,11 @@ def test_an_unchanged_quota_notifies_nobody(cast: Cast) -> None:
 def test_changed_limits_notify(cast: Cast, limit: str, before: Any, after: Any, words: str) -> None:
     row = TenantLimit.objects.create(tenant=cast.demo, **{limit: after})
     notices.share_changed(cast.admin.user, row, {"before": {limit: before}, "after": {limit: after}})
-    assert told(cast.alice) == [f"The limits of Demo were changed. {words}"]
+    assert read_by(cast.alice) == [f"The limits of Demo were changed. {words}"]
 
 
 def test_notices_disappear_for_people_who_left_the_tenant(cast: Cast) -> None:
     make_workspace(cast, cast.bob, Phase.WAITING)
     change(cast, cast.admin, 4, 6)
     members.remove(cast.alice, cast.demo, "bob")
-    assert told(cast.bob) == []
+    assert read_by(cast.bob) == []

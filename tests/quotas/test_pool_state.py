@@ -12,7 +12,7 @@ from django.utils import timezone
 from quotas import pool_state
 from quotas.models import Booking, Claim, LedgerEntry, Quota, TenantLimit
 from quotas.scheduling import PoolState, Run
-from tests.shared.stage import Stage, again, states
+from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
@@ -80,17 +80,6 @@ def test_people_are_read_with_what_they_hold_over_all_pools(stage: Stage) -> Non
     stage.request(1)
     use = read(stage).tenants[stage.cast.demo.pk].people[stage.cast.alice.user.pk]
     assert (use.gpus, use.workspaces, use.most_gpus, use.most_workspaces) == (Fraction(5, 4), 2, 2, 5)
-
-
-@pytest.mark.parametrize("limit", [{"person_gpus": 1}, {"person_workspaces": 1}])
-def test_a_person_at_the_limit_waits_and_others_of_the_tenant_start(
-    stage: Stage, limit: dict[str, Any]
-) -> None:
-    TenantLimit.objects.create(tenant=stage.cast.demo, **limit)
-    claims = [stage.request(1), stage.request(1), stage.request(1, by=stage.cast.bob)]
-    stage.admit()
-    assert states(claims) == ["admitted", "waiting", "admitted"]
-    assert again(claims[1]).reason_code.startswith("person_")
 
 
 def test_bookings_that_are_over_or_cancelled_are_not_read(stage: Stage) -> None:

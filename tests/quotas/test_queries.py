@@ -24,8 +24,8 @@ def pool_seen(stage: Stage, by: Actor, slug: str = "a100") -> dict[str, Any]:
     return next(pool for pool in queries.pools_for(by) if pool["slug"] == slug)
 
 
-def queue_of(claim: Claim) -> queries.Queue | None:
-    return queries.queues_of([claim.pk]).get(claim.pk)
+def queue_of(claim: Claim) -> queries.Queue:
+    return queries.queues_of([claim.pk])[claim.pk]
 
 
 def test_a_pool_has_its_total_free_and_own_gpus(stage: Stage) -> None:
@@ -78,23 +78,6 @@ def test_a_token_of_one_tenant_sees_only_that_tenants_use(stage: Stage) -> None:
     assert {quota["tenant"] for quota in queries.quotas_for(bound)} == {"second"}
 
 
-def test_everybody_sees_the_quotas_of_their_own_tenants_only(stage: Stage) -> None:
-    stage.running(2)
-    expected = {
-        "tenant": "demo",
-        "pool": "a100",
-        "nominal_gpus": 4,
-        "borrowed_gpus": 0,
-        "used_gpus": 2,
-        "limit_gpus": 4,
-        "weight": 1,
-        "longest_runtime_minutes": None,
-    }
-    assert queries.quotas_for(stage.cast.victor) == [expected]
-    assert [quota["tenant"] for quota in queries.quotas_for(stage.cast.carol)] == ["second"]
-    assert {quota["tenant"] for quota in queries.quotas_for(stage.cast.admin)} == {"demo", "second"}
-
-
 def test_limits_are_returned_with_the_use(stage: Stage) -> None:
     TenantLimit.objects.create(tenant=stage.cast.demo, cpu_millicores=8000)
     stage.running(1)
@@ -115,24 +98,19 @@ def test_borrowed_gpus_are_returned_beside_own_gpus(stage: Stage) -> None:
     Quota.objects.filter(tenant=stage.cast.demo).update(nominal_gpus=1, borrowing_limit_gpus=3, weight=2)
     stage.running(3)
     [quota] = queries.quotas_for(stage.cast.alice)
-    told = {
-        name: quota[name] for name in ("nominal_gpus", "borrowed_gpus", "used_gpus", "limit_gpus", "weight")
-    }
-    assert list(told.values()) == [1, 2, 3, 4, 2]
+    names = ("nominal_gpus", "borrowed_gpus", "used_gpus", "limit_gpus", "weight")
+    assert [quota[name] for name in names] == [1, 2, 3, 4, 2]
 
 
 def test_the_queue_has_position_requests_ahead_and_reason(stage: Stage) -> None:
     claims = [stage.request(4) for _ in range(3)]
     urgent = stage.request(4, by=stage.cast.carol, priority=1)
     stage.admit()
-    assert queue_of(claims[0]) is None  # it runs
-    assert queue_of(urgent) is None
+    assert not queries.queues_of([claims[0].pk, urgent.pk])  # they run
     second = queue_of(claims[2])
-    assert second is not None
     assert (second["position"], second["ahead"], second["estimated_start"]) == (2, 1, None)
     assert second["reason"]["code"] == "quota_full"
-    assert second["reason"]["message"] == ("Your team uses 4 of the 4 GPUs of its quota. You requested 4.")
-    assert second["reason"]["hint"]
+    assert second["reason"]["message"] and second["reason"]["hint"]
 
 
 def test_the_queue_counts_the_gpus_ahead(stage: Stage) -> None:
@@ -145,23 +123,17 @@ def test_the_queue_counts_the_gpus_ahead(stage: Stage) -> None:
     last = stage.request(1, by=stage.cast.alice)
     stage.admit()
     queue = queue_of(last)
-    assert queue is not None
-    assert queue["reason"]["message"].startswith("An earlier request for 4 GPUs waits for the free capacity")
+    assert queue["reason"]["code"] == "behind_larger"
     assert queue["gpus_ahead"] == 4
 
 
 def test_before_the_first_pass_the_reason_is_queued(stage: Stage) -> None:
-    queue = queue_of(stage.request())
-    assert queue is not None
-    assert queue["reason"]["code"] == "queued"
-    assert queue["reason"]["message"]
+    assert queue_of(stage.request())["reason"]["code"] == "queued"
 
 
 def test_a_claim_sent_back_keeps_the_clusters_reason(stage: Stage) -> None:
     successor = admission.send_back(stage.running(), "no_free_gpus", {"gpus": 1, "free_gpus": 0})
-    queue = queue_of(successor)
-    assert queue is not None
-    assert queue["reason"]["code"] == "no_free_gpus"
+    assert queue_of(successor)["reason"]["code"] == "no_free_gpus"
 
 
 def outlook(stage: Stage, gpus: int, **values: Any) -> estimates.Estimate:
@@ -195,7 +167,7 @@ def test_an_estimate_comes_true(stage: Stage) -> None:
         said = outlook(stage, gpus)
         claim = stage.request(gpus)
         stage.admit()
-        queue = queue_of(claim)
+        queue = queries.queues_of([claim.pk]).get(claim.pk)
         assert said["starts_now"] == (queue is None)
         assert said["position"] == (queue and queue["position"])
 

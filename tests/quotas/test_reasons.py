@@ -71,6 +71,11 @@ def test_cpu_and_memory_are_shown_in_cores_and_gib() -> None:
     assert "20 CPU cores" in sentence("above_cpu_limit", {"asked": 20_000, "limit": 100})
 
 
+def test_a_full_quota_is_shown_with_its_figures() -> None:
+    message = sentence("quota_full", {"gpus": 4, "used_gpus": 4, "limit_gpus": 4})
+    assert message == "Your team uses 4 of the 4 GPUs of its quota. You requested 4."
+
+
 def test_preemptions_and_bookings_are_shown_with_their_time() -> None:
     back = sentence("waits_for_reclaim", {"gpus": 2, "at": "2026-03-01T10:10:00+00:00"})
     assert "1 Mar 2026, 10:10 UTC" in back

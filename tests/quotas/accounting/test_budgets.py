@@ -88,7 +88,7 @@ def standing(of: Budget) -> budgets.Standing:
     return found
 
 
-def told() -> list[tuple[str, int]]:
+def notified() -> list[tuple[str, int]]:
     notices = Notice.objects.filter(kind="budget").order_by("at")
     return [(notice.user.username, notice.data["percent"]) for notice in notices]
 
@@ -186,14 +186,14 @@ def test_owners_are_notified_once_at_80_95_and_100_percent(stage: Stage, clock: 
         clock.now = NOW + hours_later * HOUR
         spending.keep_to_budgets()
         spending.keep_to_budgets()
-    assert told() == [("alice", 80), ("alice", 95), ("alice", 100)]
+    assert notified() == [("alice", 80), ("alice", 95), ("alice", 100)]
 
 
 def test_a_person_is_notified_of_the_highest_percentage_only(stage: Stage) -> None:
     ran(stage, NOW - 10 * HOUR, 5, by=stage.cast.bob)
     budget(stage, 5, stage.cast.bob)
     spending.keep_to_budgets()
-    assert told() == [("bob", 100)]
+    assert notified() == [("bob", 100)]
     said = words.of(stage.cast.bob.user, list(Notice.objects.filter(kind="budget")))
     [one] = said.values()
     assert one.title == "Your GPU-hours in Demo are spent"
@@ -208,11 +208,11 @@ def test_a_killed_check_notifies_once(stage: Stage, monkeypatch: pytest.MonkeyPa
         killed.setattr(BudgetMonth, "save", lambda *args, **kwargs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             spending.keep_to_budgets()
-    assert told() == []
+    assert notified() == []
     spending.keep_to_budgets()
     BudgetMonth.objects.update(told_percent=0)  # as if notified, but not recorded
     spending.keep_to_budgets()
-    assert told() == [("alice", 80)]
+    assert notified() == [("alice", 80)]
 
 
 # --- Current runs
@@ -281,7 +281,7 @@ def test_added_hours_withdraw_the_end(stage: Stage, heard: Heard, clock: Clock) 
     clock.now += 3 * HOUR
     spending.keep_to_budgets()
     assert again(claim).budget_ends_at == clock.now + HOUR, "a second end has a grace of its own"
-    assert told() == [("alice", 100), ("alice", 100)], "of 5 hours, and of 7.5"
+    assert notified() == [("alice", 100), ("alice", 100)], "of 5 hours, and of 7.5"
     entry = AuditEntry.objects.get(action="budget.add_hours")
     assert (entry.data["gpu_hours"], entry.tenant) == ("2.5", stage.cast.demo)
 
@@ -303,7 +303,7 @@ def test_hours_added_after_a_pass_began_save_a_run_from_its_stop(
     assert heard.stops == []
 
 
-def test_only_admins_add_hours_and_only_some(stage: Stage) -> None:
+def test_only_admins_add_hours_up_to_a_limit_per_month(stage: Stage) -> None:
     row = budget(stage, 5)
     with pytest.raises(NotAllowed):
         budgets.add_hours(stage.cast.alice, row, Decimal(1))
@@ -311,10 +311,6 @@ def test_only_admins_add_hours_and_only_some(stage: Stage) -> None:
         with pytest.raises(Invalid):
             budgets.add_hours(stage.cast.admin, row, wrong)
     assert not BudgetMonth.objects.filter(added_gpu_hours__gt=0).exists()
-
-
-def test_the_hours_added_in_a_month_are_limited(stage: Stage) -> None:
-    row = budget(stage, 5)
     budgets.add_hours(stage.cast.admin, row, Decimal(9_999_990))
     with pytest.raises(Invalid, match="at most 10"):
         budgets.add_hours(stage.cast.admin, row, Decimal(11))

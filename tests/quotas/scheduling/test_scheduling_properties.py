@@ -106,19 +106,6 @@ def free_quota(state: PoolState, decisions: Decisions, tenant: UUID) -> TenantQu
     )
 
 
-def within(quota: TenantQuota, claim: Waiting) -> bool:
-    """Return True if quota is left for this claim."""
-    units = quota.limit_units is None or quota.used_units + claim.need.units <= quota.limit_units
-    pairs = (
-        (claim.need.cpu_millicores, quota.used.cpu_millicores, quota.limits.cpu_millicores),
-        (claim.need.memory_mib, quota.used.memory_mib, quota.limits.memory_mib),
-        (int(claim.is_workspace), quota.used.workspaces, quota.limits.workspaces),
-    )
-    return units and all(
-        not asked or limit is None or asked + (held or 0) <= limit for asked, held, limit in pairs
-    )
-
-
 @of_any(states(), few=25)
 def test_each_claim_is_decided_once_and_positions_count_up(state: PoolState) -> None:
     decisions = decide(state)
@@ -163,37 +150,6 @@ def test_within_a_tenant_only_claims_that_cannot_start_are_overtaken(state: Pool
 
 
 @of_any(states(), few=25)
-def test_whoever_overtakes_one_that_waits_for_room_leaves_a_node_on_which_it_could_be(
-    state: PoolState,
-) -> None:
-    decisions = decide(state)
-    node_of = {admitted.claim: admitted.node for admitted in decisions.admitted}
-    reason = {waits.claim: waits.reason.code for waits in decisions.waits}
-    order = Walk(state).order
-    for place, claim in enumerate(order):
-        if reason.get(claim.claim, "").startswith(("no_free_", "fragmented")):
-            left = {node.name: node.without_ours for node in state.nodes}
-            for later in order[place + 1 :]:
-                if later.claim in node_of:
-                    left[node_of[later.claim]] -= later.need
-            assert any(room.holds(claim.need) for room in left.values())
-
-
-@of_any(states(), few=25)
-def test_the_first_that_may_start_and_fits_never_waits(state: PoolState) -> None:
-    """Work is conserved: the head of the queue never waits beside free room."""
-    decisions = decide(state)
-    left = left_on(state, decisions).values()
-    for waits in decisions.waits:
-        claim = next(claim for claim in state.waiting if claim.claim == waits.claim)
-        if waits.reason is KEPT:
-            continue
-        fits = any(room.holds(claim.need) for room in left)
-        may = within(free_quota(state, decisions, claim.tenant), claim)
-        assert not (fits and may) or waits.reason.code in {"behind_others", "behind_own_tenant"}
-
-
-@of_any(states(), few=25)
 def test_a_claim_that_waits_behind_others_has_such_others(state: PoolState) -> None:
     decisions = decide(state)
     codes = {claim.claim: "" for claim in state.waiting} | {w.claim: w.reason.code for w in decisions.waits}
@@ -204,18 +160,3 @@ def test_a_claim_that_waits_behind_others_has_such_others(state: PoolState) -> N
             assert any(codes[c.claim].startswith(("no_free_", "fragmented")) for c in before)
         if codes[claim.claim] == "behind_own_tenant":
             assert any(c.tenant == claim.tenant and codes[c.claim].endswith("_full") for c in before)
-
-
-@of_any(states(), few=25)
-def test_a_second_look_changes_nothing(state: PoolState) -> None:
-    decisions = decide(state)
-    left = left_on(state, decisions)
-    gone = {admitted.claim for admitted in decisions.admitted}
-    again = PoolState(
-        state.units_per_gpu,
-        tuple(NodeState(node.name, left[node.name], node.without_ours) for node in state.nodes),
-        tuple(claim for claim in state.waiting if claim.claim not in gone),
-        {tenant: free_quota(state, decisions, tenant) for tenant in TENANTS},
-        NOW,
-    )
-    assert not decide(again).admitted
