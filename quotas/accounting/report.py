@@ -133,16 +133,11 @@ def held_by_day(actor: Actor, asked: Asked, now: datetime) -> Report:
 
 def _report(actor: Actor, asked: Asked, amounts: Mapping[tuple[Any, ...], GPUHours]) -> Report:
     rows = [row for row in _named(actor, asked.group_by, amounts) if row.amount.allocated]
-    by_key = asked.group_by == "day"
-    return Report(
-        asked,
-        sorted(rows, key=lambda row: row.key or "") if by_key else sorted(rows, key=_largest_first),
-    )
-
-
-def _largest_first(row: Row) -> tuple[bool, Fraction, str]:
-    """Sort key: most hours first, unnamed people last."""
-    return row.key is None, -row.amount.allocated, row.key or ""
+    if asked.group_by == "day":
+        rows.sort(key=lambda row: row.key or "")
+    else:  # most hours first, unnamed people last
+        rows.sort(key=lambda row: (row.key is None, -row.amount.allocated, row.key or ""))
+    return Report(asked, rows)
 
 
 def _columns(group_by: str) -> tuple[str, ...]:

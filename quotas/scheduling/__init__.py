@@ -22,8 +22,7 @@ from .state import (
     Waits,
     as_gpus,
 )
-from .timeline import known_end
-from .why import never, shortage, too_large
+from .why import never, too_large
 
 __all__ = [
     "BACK_OFF_MOST",
@@ -48,10 +47,8 @@ __all__ = [
     "as_gpus",
     "decide",
     "kept_now",
-    "known_end",
     "may_last_until",
     "never",
     "plan",
-    "shortage",
     "too_large",
 ]
