@@ -14,7 +14,7 @@ from uuid import UUID
 
 from .state import Decisions, PoolState, Reason, Room, Run, Waiting, Waits, as_gpus
 from .timeline import FOREVER, Held, NodeLine, known_end
-from .walk import Reserved, Walk
+from .walk import Walk
 from .why import shortage, with_out
 
 
@@ -88,14 +88,12 @@ class _Why:
 
     def of(self, claim: Waiting) -> Reason:
         walk = self.walk
-        reason = walk.standing_by.get(claim.claim) or walk.limited.get(claim.claim)
-        return reason or self._of_room(claim, walk.reserved[claim.claim])
-
-    def _of_room(self, claim: Waiting, reserved: Reserved) -> Reason:
-        gpus = as_gpus(claim.need.units, self.per_gpu)
+        if reason := walk.standing_by.get(claim.claim) or walk.limited.get(claim.claim):
+            return reason
+        reserved = walk.reserved[claim.claim]
         if reserved.is_reclaimed:
             at = reserved.start.replace(second=0, microsecond=0).isoformat()
-            return Reason("waits_for_reclaim", {"gpus": gpus, "at": at})
+            return Reason("waits_for_reclaim", {"gpus": as_gpus(claim.need.units, self.per_gpu), "at": at})
         free = self._free_for(claim.need)
         return free if isinstance(free, Reason) else self._kept(claim, free.held)
 

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
-from .state import PersonUse, PoolState, Run, TenantQuota, Waiting
+from .state import PersonUse, PoolState, TenantQuota, Waiting
 from .timeline import FOREVER, EndsOf, after, still_to_come
 
 # Units of this pool, CPU, memory, workspaces. In Left, None is no limit.
@@ -125,9 +125,14 @@ class Shares:
             for user, person in quota.people.items()
         }
         for run in (run for node in state.nodes for run in node.runs):
-            end = ends_of(run)
-            if end is not None:
-                self._give_back(run, still_to_come(end, now))
+            end, takes = ends_of(run), run.takes
+            if end is None:
+                continue
+            units = takes.units if run.in_pool else 0
+            amounts = units, takes.cpu_millicores, takes.memory_mib, int(run.is_workspace)
+            for share in (self.tenants.get(run.tenant), self.people.get((run.tenant, run.user))):
+                if share is not None:
+                    share.ends(amounts, still_to_come(end, now))
 
     def of(self, claim: Waiting) -> Iterable[Share]:
         yield self.tenants[claim.tenant]
@@ -147,16 +152,3 @@ class Shares:
             if found in (start, FOREVER):
                 return found
             start = found
-
-    def _give_back(self, run: Run, end: datetime) -> None:
-        takes = run.takes
-        amounts = (
-            takes.units if run.in_pool else 0,
-            takes.cpu_millicores,
-            takes.memory_mib,
-            int(run.is_workspace),
-        )
-        if run.tenant in self.tenants:
-            self.tenants[run.tenant].ends(amounts, end)
-        if (run.tenant, run.user) in self.people:
-            self.people[run.tenant, run.user].ends(amounts, end)

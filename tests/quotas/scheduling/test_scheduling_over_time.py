@@ -104,6 +104,18 @@ def test_the_plan_waits_for_the_tenants_own_runs_where_its_quota_is_full() -> No
     assert plan(state, ends_of=lambda run: None)[claim.claim] is None
 
 
+def test_the_plan_leaves_out_a_node_that_is_too_small_after_it_changed() -> None:
+    large, small, next_large = asks(4, HOUR), asks(1), asks(4, HOUR)
+    starts = plan(pool([node(runs(4, HOUR)), node(name="b", of=1)], large, small, next_large))
+    assert [starts[claim.claim] for claim in (large, small, next_large)] == [NOW + HOUR, NOW, NOW + 2 * HOUR]
+
+
+def test_the_plan_finds_a_free_node_at_the_end_of_a_back_off() -> None:
+    claim, end = asks(4, not_before=NOW + 5 * MINUTE), NOW + 5 * MINUTE
+    nodes = [node(runs(4, HOUR)), node(runs(4, 2 * HOUR), name="b"), node(name="c")]
+    assert plan(pool(nodes, claim)) == {claim.claim: end}
+
+
 def test_a_run_may_be_extended_until_a_reservation_begins() -> None:
     run = runs(4, HOUR)
     assert may_last_until(pool([node(run)]), run.claim) is None
@@ -168,6 +180,9 @@ def test_a_limit_per_person_delays_only_that_person() -> None:
     assert started(decisions) == [other.claim]
     full = Reason("person_gpus_full", {"gpus": 2, "used_gpus": 2, "limit_gpus": 3})
     assert reasons(decisions) == [full, Reason("behind_own_request")]
+    people = {7: PersonUse(Fraction(0), 2, most_gpus=None, most_workspaces=2)}
+    decisions = decided([node()], asks(1, user=7), demo=replace(OPEN, people=people))
+    assert reasons(decisions) == [Reason("person_workspaces_full", {"limit": 2})]
 
 
 def test_a_request_above_the_personal_limits_has_its_own_reasons() -> None:

@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
 
 from clusters.models import Node, PodUsage
 from quotas import admission, sharing
@@ -146,16 +145,10 @@ def test_the_map_counts_the_cards_of_foreign_pods(stage: Stage, pool: Pool) -> N
     assert nodes.row(pool, node, 1, viewer).words == "0.4 outside Berth · 1.6 free"
 
 
-def test_room_is_read_with_as_many_queries_for_many_runs_as_for_one(stage: Stage, pool: Pool) -> None:
-    def queries() -> int:
-        with CaptureQueriesContext(
-            connection,
-        ) as captured:
-            nodes_of([pool])
-        return len(captured)
-
-    admitted(pool, asked(stage, pool, "0.1"))
-    once = queries()
+def test_room_is_read_with_as_many_queries_for_many_runs_as_for_one(
+    stage: Stage, pool: Pool, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     for _number in range(4):
         admitted(pool, asked(stage, pool, "0.1"))
-    assert queries() == once == 5
+        with django_assert_num_queries(5):
+            nodes_of([pool])
