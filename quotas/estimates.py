@@ -170,11 +170,11 @@ def _borrows(state: PoolState, claim: Waiting) -> bool:
 
 def after_pass(state: PoolState, decisions: Decisions) -> PoolState:
     """Return the state with the runs that the pass would preempt on their way out."""
-    asked_back = {reclaim.run for reclaim in decisions.reclaims}
+    preempted = {reclaim.run for reclaim in decisions.reclaims}
     ends = state.now + state.grace
 
     def leaving(run: Run) -> Run:
-        return replace(run, reclaim_at=run.reclaim_at or ends) if run.claim in asked_back else run
+        return replace(run, reclaim_at=run.reclaim_at or ends) if run.claim in preempted else run
 
     nodes = (replace(node, runs=tuple(map(leaving, node.runs))) for node in state.nodes)
-    return replace(state, nodes=tuple(nodes)) if asked_back else state
+    return replace(state, nodes=tuple(nodes)) if preempted else state

@@ -82,8 +82,8 @@ def on_worker_began(**_: Any) -> None:
 
 def _enqueue_for(claims: QuerySet[Claim]) -> None:
     """Enqueue a pass for each pool where one of these waits, or is preempted (a pass may cancel that)."""
-    asked_back = Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
-    unsettled = claims.filter(Q(state=Claim.State.WAITING) | asked_back)
+    preempted = Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
+    unsettled = claims.filter(Q(state=Claim.State.WAITING) | preempted)
     for pool_id in unsettled.order_by().values_list("pool_id", flat=True).distinct():
         _enqueue_once(pool_id)
 

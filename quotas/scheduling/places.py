@@ -33,24 +33,24 @@ class Places:
         self.used = Counter(run.booking for node in state.nodes for run in node.runs)
         self._places: defaultdict[UUID, list[Place]] = defaultdict(list)
         self._soon: Counter[UUID] = Counter()  # units of places that begin within the grace time, by tenant
-        self._keep_all(ask=False)
+        self._keep_all(preempt=False)
 
-    def ask_back(self) -> None:
+    def preempt(self) -> None:
         """Lay out the unused places again, now with preemption of borrowed runs."""
         for place in [place for places in self._places.values() for place in places]:
             self.nodes.unhold(place.line, place.held)
         self._places.clear()
-        self._keep_all(ask=True)
+        self._keep_all(preempt=True)
 
-    def _keep_all(self, *, ask: bool) -> None:
+    def _keep_all(self, *, preempt: bool) -> None:
         cards = (card for node in self.state.nodes for card in node.without_ours.cards)
         whole = max((card.memory_mib for card in cards), default=0)
         for booking in sorted(self.state.bookings, key=lambda booking: (booking.starts_at, booking.booking)):
             if booking.ends_at > self.now:
                 need = _need(booking, whole)
                 for _number in range(booking.places - self.used[booking.booking]):
-                    self._keep(booking, need, ask=ask)
-            if ask:
+                    self._keep(booking, need, preempt=preempt)
+            if preempt:
                 self.lent.has_turn(booking.booking)
 
     def take_one(self, claim: Waiting) -> Place | None:
@@ -69,11 +69,11 @@ class Places:
             self.nodes.hold(place.line, place.held)
         return None
 
-    def _keep(self, booking: Booked, need: Room, *, ask: bool) -> None:
+    def _keep(self, booking: Booked, need: Room, *, preempt: bool) -> None:
         start = max(booking.starts_at, self.now)
         lasts = booking.ends_at - start
-        may_ask = ask and start <= self.lent.grace_ends
-        self._soon[booking.tenant] += booking.units_each if may_ask else 0
+        may_preempt = preempt and start <= self.lent.grace_ends
+        self._soon[booking.tenant] += booking.units_each if may_preempt else 0
 
         def rank(line: NodeLine) -> Rank | None:
             if not line.whole.holds(need):
@@ -86,7 +86,7 @@ class Places:
         if found is None:
             return
         ranked, line = found
-        if may_ask and ranked[0] and self._is_within_own(booking.tenant):
+        if may_preempt and ranked[0] and self._is_within_own(booking.tenant):
             wanted = Need(need, lasts, start, spares=booking.tenant)
             got = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS)
             line = got.node if got else line

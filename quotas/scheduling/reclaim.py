@@ -43,7 +43,7 @@ class BorrowedRun:
     run: Run
     number: int  # of the run on its node
     units: int
-    is_asked: bool
+    is_preempted: bool
     returns_at: datetime  # if it is preempted, or was
     # Lower for younger runs.
     age: tuple[float, UUID]
@@ -60,14 +60,14 @@ class Preemption:
             for tenant, quota in state.tenants.items()
             if quota.nominal_units is not None
         }
-        self._asked: set[UUID] = set()
+        self._preempted: set[UUID] = set()
         for line in nodes.lines:
             for run, end in zip(line.runs, line.ends, strict=True):
                 if run.in_pool and end <= self.grace_ends:  # by itself, or it was stopped already
                     if run.tenant in self.over:
                         self.over[run.tenant] -= run.takes.units
                 elif run.in_pool and run.reclaim_at is not None:
-                    self._asked.add(run.claim)
+                    self._preempted.add(run.claim)
         self._loans: dict[str, list[BorrowedRun]] = {}
         self._at_best: dict[str, list[tuple[int, Rank]]] = {}
         self._lines_of: defaultdict[UUID, list[NodeLine]] = defaultdict(list)
@@ -83,7 +83,7 @@ class Preemption:
             loan.run.reclaim_for: line
             for line in nodes.lines
             for loan in self._loans[line.name]
-            if loan.is_asked and loan.run.reclaim_for in waiting
+            if loan.is_preempted and loan.run.reclaim_for in waiting
         }
         self._kept: set[UUID] = set()
         self.reclaims: list[Reclaim] = []
@@ -91,12 +91,14 @@ class Preemption:
     @property
     def cancelled(self) -> tuple[UUID, ...]:
         """Runs whose earlier preemption is no longer needed."""
-        return tuple(sorted(self._asked - self._kept))
+        return tuple(sorted(self._preempted - self._kept))
 
-    def get_back(self, wanted: Need, beneficiary: UUID, code: str, *, may_ask: bool = True) -> Spot | None:
+    def get_back(
+        self, wanted: Need, beneficiary: UUID, code: str, *, may_preempt: bool = True
+    ) -> Spot | None:
         """Preempt the runs it takes. Return where and when the need then fits; None: no end would do."""
-        found = self._asked_before(wanted, beneficiary)
-        if found is None and may_ask:
+        found = self._preempted_before(wanted, beneficiary)
+        if found is None and may_preempt:
             found = self._fewest(wanted) or self._fewest(replace(wanted, with_partly_own=True))
         if found is None:
             return None
@@ -128,7 +130,7 @@ class Preemption:
         if line is not None:
             self.nodes.changed(line)
 
-    def _asked_before(self, wanted: Need, beneficiary: UUID) -> tuple[NodeLine, list[BorrowedRun]] | None:
+    def _preempted_before(self, wanted: Need, beneficiary: UUID) -> tuple[NodeLine, list[BorrowedRun]] | None:
         """Return an earlier preemption for it if that still suffices, even if another would be better now."""
         line = self._waits_on.get(beneficiary)
         self.has_turn(beneficiary)
@@ -138,7 +140,7 @@ class Preemption:
         loans = [
             loan
             for loan in self._loans[line.name]
-            if loan.run.reclaim_for == beneficiary and self._may_be_asked(loan, line, wanted)
+            if loan.run.reclaim_for == beneficiary and self._may_be_preempted(loan, line, wanted)
         ]
         if not (loans and self._are_lent(loans, wanted) and self._would_fit(line, loans, wanted)):
             return None
@@ -161,7 +163,7 @@ class Preemption:
                 run,
                 number,
                 run.takes.units,
-                is_asked=run.reclaim_at is not None,
+                is_preempted=run.reclaim_at is not None,
                 returns_at=run.reclaim_at or self.grace_ends,
                 age=(-run.admitted_at.timestamp(), run.claim),
             )
@@ -182,7 +184,7 @@ class Preemption:
             chosen = self._fewest_of(line, wanted)
             if chosen is None:
                 return None
-            ages = tuple(loan.age[0] for loan in chosen if not loan.is_asked)
+            ages = tuple(loan.age[0] for loan in chosen if not loan.is_preempted)
             return len(ages), ages, tuple(loan.run.claim for loan in chosen)
 
         for_bound = "loans", wanted.need.units, bool(wanted.need.cards), wanted.by
@@ -211,19 +213,19 @@ class Preemption:
         loans = [
             loan
             for loan in self._loans[line.name]
-            if self._may_be_asked(loan, line, wanted) and loan.run.reclaim_for not in self._waits_on
+            if self._may_be_preempted(loan, line, wanted) and loan.run.reclaim_for not in self._waits_on
         ]
         if not loans or not self._would_fit_at_best(line, wanted):
             return None
-        asked = self._as_many_as_lent((loan for loan in loans if loan.is_asked), wanted)
-        for new in self._choices([loan for loan in loans if not loan.is_asked], asked, wanted):
-            chosen = asked + new
+        preempted = self._as_many_as_lent((loan for loan in loans if loan.is_preempted), wanted)
+        for new in self._choices([loan for loan in loans if not loan.is_preempted], preempted, wanted):
+            chosen = preempted + new
             if self._are_lent(chosen, wanted) and self._would_fit(line, chosen, wanted):
                 return self._without_needless(line, chosen, wanted)
         return None
 
     def _choices(
-        self, loans: list[BorrowedRun], asked: list[BorrowedRun], wanted: Need
+        self, loans: list[BorrowedRun], preempted: list[BorrowedRun], wanted: Need
     ) -> Iterator[list[BorrowedRun]]:
         """Yield choices of loans: the fewest first, then the youngest."""
         if len(loans) <= TRY_ALL_OF:
@@ -231,7 +233,7 @@ class Preemption:
                 yield from (list(some) for some in combinations(loans, number))
         else:
             largest = sorted(loans, key=lambda loan: -loan.units)
-            lent = self._as_many_as_lent(asked + largest, wanted)[len(asked) :]
+            lent = self._as_many_as_lent(preempted + largest, wanted)[len(preempted) :]
             yield from (lent[:number] for number in range(len(lent) + 1))
 
     def _as_many_as_lent(self, loans: Iterable[BorrowedRun], wanted: Need) -> list[BorrowedRun]:
@@ -249,7 +251,7 @@ class Preemption:
                 chosen = others
         return sorted(chosen, key=lambda loan: loan.age)
 
-    def _may_be_asked(self, loan: BorrowedRun, line: NodeLine, wanted: Need) -> bool:
+    def _may_be_preempted(self, loan: BorrowedRun, line: NodeLine, wanted: Need) -> bool:
         return (
             loan.run.tenant != wanted.spares
             and self._are_lent([loan], wanted)
@@ -293,8 +295,8 @@ def _all_back(chosen: Iterable[BorrowedRun], wanted: Need) -> datetime:
 
 def _units_by_rank(loans: list[BorrowedRun]) -> list[tuple[int, Rank]]:
     """Return the most units that come back for each rank: none, this one, two … new preemptions."""
-    units = sum(loan.units for loan in loans if loan.is_asked)
-    new = [loan for loan in loans if not loan.is_asked]
+    units = sum(loan.units for loan in loans if loan.is_preempted)
+    new = [loan for loan in loans if not loan.is_preempted]
     largest = sorted((loan.units for loan in new), reverse=True)
     ages = tuple(loan.age[0] for loan in new)
     ones: list[tuple[int, Rank]] = [(units + loan.units, (1, (loan.age[0],))) for loan in new]

@@ -58,7 +58,7 @@ class Walk:
         for claim in self.order:
             if claim.claim in booked:
                 self._takes_its_place(claim)
-        self.places.ask_back()
+        self.places.preempt()
         for claim in self.order:
             if claim.claim not in self.standing_by and claim.claim not in self.admitted:
                 self._turn(claim)
@@ -69,7 +69,7 @@ class Walk:
         limit = self._limit(claim)
         if limit is not None:
             self.limited[claim.claim] = limit
-            self._waits_for_what_was_asked(claim)
+            self._keep_preemption(claim)
             return True
         place = self.places.take_one(claim)
         if place is not None:
@@ -84,23 +84,23 @@ class Walk:
         if spot.start == self.now:
             self._start(claim, spot.node)
             return
-        may_ask = claim.claim in self.own
-        got = self._ask_back(claim, may_ask=may_ask) if spot.start > self.lent.grace_ends else None
+        may_preempt = claim.claim in self.own
+        got = self._preempt(claim, may_preempt=may_preempt) if spot.start > self.lent.grace_ends else None
         spot = got or spot
         self.reserved[claim.claim] = Reserved(spot.node, spot.start, is_reclaimed=got is not None)
         self.keep(claim, spot.node, spot.start)
 
-    def _ask_back(self, claim: Waiting, *, may_ask: bool) -> Spot | None:
+    def _preempt(self, claim: Waiting, *, may_preempt: bool) -> Spot | None:
         """Preempt borrowed runs so that the claim fits within the grace time. Return where and when, or None."""
-        if not claim.need.units or not (may_ask or claim.claim in self.promised):
+        if not claim.need.units or not (may_preempt or claim.claim in self.promised):
             return None
         wanted = Need(claim.need, claim.lasts, self.now, claim.priority)
-        return self.lent.get_back(wanted, claim.claim, OWNER_WAITS, may_ask=may_ask)
+        return self.lent.get_back(wanted, claim.claim, OWNER_WAITS, may_preempt=may_preempt)
 
-    def _waits_for_what_was_asked(self, claim: Waiting) -> None:
+    def _keep_preemption(self, claim: Waiting) -> None:
         """Keep the preemption made for a claim if a short run of its tenant frees the limit within the grace time."""
         if claim.claim in self.promised and self.shares.earliest(claim, self.now) <= self.lent.grace_ends:
-            got = self._ask_back(claim, may_ask=False)
+            got = self._preempt(claim, may_preempt=False)
             if got is not None:
                 self.keep(claim, got.node, got.start)
 
