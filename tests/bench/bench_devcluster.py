@@ -1,16 +1,14 @@
 """A devcluster of 500 nodes and 5,000 played pods"""
 
 import asyncio
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from statistics import quantiles
 
 from devcluster.testing.cluster import DevCluster, running
 from devcluster.testing.kube import Obj
 from devcluster.testing.many import NODES, PODS, SPACE, Many
 from tests.bench import Figure
+from tests.bench.helpers.parts import spread, temporary
 
 COUNT = 5000
 CHANGES = 40
@@ -18,8 +16,8 @@ IDLE_SECONDS = 20
 
 
 def measure() -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory(prefix="berth-bench-") as folder:
-        for cluster in running(Path(folder), "--pods", "played", nodes=NODES):
+    with temporary() as folder:
+        for cluster in running(folder, "--pods", "played", nodes=NODES):
             yield from asyncio.run(_all(cluster))
 
 
@@ -59,7 +57,7 @@ async def _start(many: Many) -> list[Figure]:
     return [
         Figure("from the first pod asked for to the last one ready", took, "s"),
         Figure("CPU for each pod", spent / COUNT * 1000, "ms"),
-        *_spread("a small GET meanwhile", waits),
+        *spread("a small GET meanwhile", waits),
     ]
 
 
@@ -101,10 +99,4 @@ async def _lag(many: Many, watchers: int) -> list[Figure]:
     await asyncio.sleep(1)
     for task in following:
         task.cancel()
-    return _spread(f"a change's way to {watchers} watcher{'s' if watchers > 1 else ''}", lags)
-
-
-def _spread(what: str, seconds: list[float]) -> list[Figure]:
-    cuts = quantiles(seconds, n=20)
-    found = {"p50": cuts[9], "p95": cuts[18], "at most": max(seconds)}
-    return [Figure(f"{what}, {name}", value * 1000, "ms") for name, value in found.items()]
+    return spread(f"a change's way to {watchers} watcher{'s' if watchers > 1 else ''}", lags)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 
 import aiohttp
 from aiohttp import web
 
 from tests.bench import Figure
-from tests.bench.helpers.parts import cpu_seconds, database, manage, memory_mib, serving, settings_for
+from tests.bench.helpers.parts import call, cpu_seconds, installation, memory_mib, serving, spread
 from tests.shared.ports import free_port
 
 SIZE_MIB = 1024
@@ -27,39 +23,21 @@ AGAIN = 5
 SLOW_READERS = 20
 PIECE = b"x" * 2**20
 MESSAGE = "x" * 200
-# Bob's workspace, which leads to the port, and a pass for it.
-SEED = """
-from tests.cast import make_cast
-from tests.workspaces.made import make_workspace
-from workspaces.gateway import passes
-from django.contrib.sessions.backends.db import SessionStore
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-cast = make_cast()
-bob = cast.bob.user
-session = SessionStore()
-session[SESSION_KEY], session[HASH_SESSION_KEY] = str(bob.pk), bob.get_session_auth_hash()
-session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-session.save()
-workspace = make_workspace(cast, cast.bob, host="127.0.0.1", jupyter_port={port})
-print(workspace.pk, passes.enter(passes.hand_over(session.session_key, workspace), workspace.pk))
-"""
 
 
 def measure() -> Iterator[Figure]:
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
-        folder.chmod(0o711)
-        jupyter = free_port()
-        upstream = multiprocessing.get_context("spawn").Process(target=_jupyter, args=(jupyter,))
-        upstream.start()
-        stack.callback(upstream.join)
-        stack.callback(upstream.terminate)
-        environ = os.environ | settings_for(folder, stack.enter_context(database(folder)))
-        web_process, port = stack.enter_context(serving(environ))
-        workspace, secret = manage(environ, "shell", "-c", SEED.format(port=jupyter)).split()[-2:]
-        headers = {"Host": f"{workspace}.localhost:{port}", "Cookie": f"berth_pass={secret}"}
-        through = f"http://127.0.0.1:{port}", headers
-        yield from asyncio.run(_all((f"http://127.0.0.1:{jupyter}", {}), through, web_process))
+    jupyter = free_port()
+    upstream = multiprocessing.get_context("spawn").Process(target=_jupyter, args=(jupyter,))
+    upstream.start()
+    try:
+        with installation() as (_folder, environ), serving(environ) as (pid, port):
+            workspace, secret = call(environ, "seeds.gateway", jupyter)
+            headers = {"Host": f"{workspace}.localhost:{port}", "Cookie": f"berth_pass={secret}"}
+            through = f"http://127.0.0.1:{port}", headers
+            yield from asyncio.run(_all((f"http://127.0.0.1:{jupyter}", {}), through, pid))
+    finally:
+        upstream.terminate()
+        upstream.join()
 
 
 Place = tuple[str, dict[str, str]]
@@ -132,14 +110,11 @@ async def _echoes(what: str, place: Place, pid: int) -> tuple[list[Figure], floa
             began = time.perf_counter()
             await socket.send_str(MESSAGE)
             assert await socket.receive_str() == MESSAGE
-            took.append((time.perf_counter() - began) * 1000)
+            took.append(time.perf_counter() - began)
     memory = memory_mib(pid)
     await asyncio.gather(*(socket.close() for socket in sockets))
     await browser.close()
-    cuts = quantiles(took, n=20)
-    found = {"p50": cuts[9], "p95": cuts[18], "at most": max(took)}
-    title = f"an echo with {SOCKETS} sockets open, {what}"
-    return [Figure(f"{title}, {name}", value, "ms") for name, value in found.items()], memory
+    return spread(f"an echo with {SOCKETS} sockets open, {what}", took), memory
 
 
 async def _beside_slow_readers(place: Place, pid: int) -> tuple[list[Figure], float, float]:

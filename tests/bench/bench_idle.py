@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,37 +10,33 @@ from pathlib import Path
 import psycopg
 
 from tests.bench import Figure
-from tests.bench.helpers.parts import cpu_of, memory_mib, processes_of, spent
-from tests.e2e.stack import Stack, until
+from tests.bench.helpers.parts import (
+    CPU_NODES,
+    cpu_of,
+    memory_mib,
+    processes_of,
+    spent,
+    temporary,
+    trial,
+    wait_until_ready,
+)
+from tests.e2e.stack import Stack
 
 RUNS = 3
 SECONDS = 20
 SETTLING_SECONDS = 6
 READY = 50
-NODES = "nodes: [{name: cpu, count: 2, cpu: 256, memory: 2Ti}]"
 STATEMENTS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
 
 
 def measure() -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o711)
-        (folder / "nodes.yaml").write_text(NODES)
-        stack = Stack(
-            folder / "state",
-            BERTH_DEVCLUSTER_PODS="played",
-            BERTH_DEVCLUSTER_NODES=str(folder / "nodes.yaml"),
-        )
-        stack.start()
-        try:
-            yield from _idle(stack, "with nothing")
-            _launch(stack)
-            yield from _idle(stack, f"with {READY} ready workspaces")
-            for part, pids in processes_of(stack).items():
-                mib = [memory_mib(pid) for pid in pids if Path(f"/proc/{pid}").exists()]
-                yield Figure(f"memory of {part}", sum(mib), f"MiB in {len(mib)} processes")
-        finally:
-            stack.stop()
+    with temporary() as folder, trial(folder, CPU_NODES) as stack:
+        yield from _idle(stack, "with nothing")
+        _launch(stack)
+        yield from _idle(stack, f"with {READY} ready workspaces")
+        for part, pids in processes_of(stack).items():
+            mib = [memory_mib(pid) for pid in pids if Path(f"/proc/{pid}").exists()]
+            yield Figure(f"memory of {part}", sum(mib), f"MiB in {len(mib)} processes")
 
 
 def _idle(stack: Stack, what: str) -> Iterator[Figure]:
@@ -77,9 +72,4 @@ def _launch(stack: Stack) -> None:
 
     with ThreadPoolExecutor(8) as people:
         list(people.map(launch, range(READY)))
-    until(
-        "all are ready",
-        lambda: len(api.everything("workspaces/?phase=ready&limit=500")) == READY,
-        150,
-        pause=0.5,
-    )
+    wait_until_ready(stack, READY)

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 
 import asyncssh
 
 from portal.up.plan import REPOSITORY
 from tests.bench import Figure
-from tests.bench.helpers.parts import cpu_seconds, database, manage, memory_mib, settings_for
+from tests.bench.helpers.parts import call, cpu_seconds, installation, memory_mib, spread
 from tests.e2e.stack import until
 from tests.shared.ports import free_port
 
@@ -29,57 +27,31 @@ TUNNELS, PER_CONNECTION = 200, 50
 ROUNDS = 10
 AGAIN = 5
 MIB = 2**20
-SEED = """
-from pathlib import Path
-from accounts import ssh_keys
-from tests.cast import make_cast
-from tests.workspaces.made import make_workspace
-cast = make_cast()
-ssh_keys.add(cast.bob, "bench", Path("{key}.pub").read_text())
-print(make_workspace(cast, cast.bob, host="127.0.0.1", ssh_port={port}).pk)
-"""
 
 
 def measure() -> Iterator[Figure]:
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
-        folder.chmod(0o711)
-        key = folder / "id"
+    with installation() as (folder, environ):
+        key, ports = folder / "id", (free_port(), free_port())
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-        ports = free_port(), free_port()
         far = multiprocessing.get_context("spawn").Process(target=_workspace, args=(*ports, str(key)))
         far.start()
-        stack.callback(far.join)
-        stack.callback(far.terminate)
-        environ = os.environ | settings_for(folder, stack.enter_context(database(folder)))
-        environ["BERTH_ROLE"] = "ssh-jump"
-        manage(environ, "migrate")
-        workspace = manage(environ, "shell", "-c", SEED.format(key=key, port=ports[0])).split()[-1]
-        pid, port = stack.enter_context(_jump(environ))
-        yield from _downloads(ports[0], port, workspace, key, pid)
-        manage(
-            environ,
-            "shell",
-            "-c",
-            f"from workspaces.models import Workspace; Workspace.objects.update(ssh_port={ports[1]})",
-        )
-        yield from asyncio.run(_tunnels(ports[1], port, workspace, key, pid))
+        try:
+            workspace = call(environ, "seeds.jump", str(key), ports[0])
+            with _jump(environ) as (pid, port):
+                yield from _downloads(ports[0], port, workspace, key, pid)
+                call(environ, "seeds.change_ssh_port", ports[1])
+                yield from asyncio.run(_tunnels(port, workspace, key, pid))
+        finally:
+            far.terminate()
+            far.join()
 
 
 # --- one download, by OpenSSH's own client
 
 
 def _downloads(direct: int, port: int, workspace: str, key: Path, pid: int) -> Iterator[Figure]:
-    own = [
-        "-i",
-        str(key),
-        "-o",
-        "UserKnownHostsFile=/dev/null",
-        "-o",
-        "StrictHostKeyChecking=no",
-        "-o",
-        "LogLevel=ERROR",
-    ]
+    options = ("UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR")
+    own = ["-i", str(key), *(f"-o{option}" for option in options)]
     at_jump = f"ssh -F none {' '.join(own)} -W %h:%p -p {port} bob@127.0.0.1"
     ways = {
         "direct": [*own, "-p", str(direct), "jovyan@127.0.0.1"],
@@ -122,7 +94,7 @@ def _download(way: list[str], mib: int) -> float:
 Channel = tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]
 
 
-async def _tunnels(direct: int, port: int, workspace: str, key: Path, pid: int) -> list[Figure]:
+async def _tunnels(port: int, workspace: str, key: Path, pid: int) -> list[Figure]:
     figures = []
     async with _open(port, workspace, key, TUNNELS) as channels:
         figures += await _echoes(f"an echo with {TUNNELS} tunnels open", channels)
@@ -167,9 +139,8 @@ async def _echoes(title: str, channels: list[Channel]) -> list[Figure]:
             began = time.perf_counter()
             writer.write(b"hello")
             assert await reader.readexactly(5) == b"hello"
-            took.append((time.perf_counter() - began) * 1000)
-    cuts = quantiles(took, n=20)
-    return [Figure(f"{title}, {name}", value, "ms") for name, value in (("p50", cuts[9]), ("p95", cuts[18]))]
+            took.append(time.perf_counter() - began)
+    return spread(title, took)[:2]
 
 
 # --- the servers that are measured
@@ -213,7 +184,8 @@ def _workspace(ssh_port: int, echo_port: int, key: str) -> None:
 @contextmanager
 def _jump(environ: dict[str, str]) -> Iterator[tuple[int, int]]:
     port = free_port()
-    environ = environ | {"BERTH_SSH_JUMP_LISTEN": f"127.0.0.1:{port}", "BERTH_LOG_LEVEL": "WARNING"}
+    environ |= {"BERTH_ROLE": "ssh-jump", "BERTH_SSH_JUMP_LISTEN": f"127.0.0.1:{port}"}
+    environ |= {"BERTH_LOG_LEVEL": "WARNING"}
     process = subprocess.Popen([sys.executable, "manage.py", "ssh_jump"], cwd=REPOSITORY, env=environ)
 
     async def answers() -> bool:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from pathlib import Path
+from contextlib import contextmanager
 from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +18,7 @@ from websockets.sync.client import connect
 
 from devcluster.testing.cluster import running
 from tests.bench import Figure
+from tests.bench.helpers.parts import call, temporary, trial
 from tests.e2e.stack import Client, Stack, until
 
 RUNS = 3
@@ -31,28 +30,17 @@ nodes:
 - {name: gpu, count: 13, cpu: 256, memory: 2Ti,
    gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 8, compute: "8.0"}}
 """
-QUOTA = (
-    "from quotas.models import Quota; from accounts.models import Tenant; "
-    f"Quota.objects.filter(tenant__slug='demo', pool__slug='a100').update(nominal_gpus={MANY})"
-)
+cluster_of = contextmanager(running)
 
 
 def measure() -> Iterator[Figure]:
     """Alternate the two in each run. The bare client has its own devcluster, so Berth's watches do not slow it."""
-    with ExitStack() as until_done:
-        folder = Path(until_done.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
-        folder.chmod(0o711)
-        own = running(folder, "--pods", "played", nodes=NODES)
-        kubeconfig = next(own).kubeconfig
-        until_done.callback(next, own, None)
-        stack = Stack(
-            folder / "stack",
-            BERTH_DEVCLUSTER_PODS="played",
-            BERTH_DEVCLUSTER_NODES=str(folder / "nodes.yaml"),
-        )
-        stack.start()
-        until_done.callback(stack.stop)
-        stack.manage("shell", "-c", QUOTA)
+    with (
+        temporary() as folder,
+        cluster_of(folder, "--pods", "played", nodes=NODES) as own,
+        trial(folder, NODES) as stack,
+    ):
+        call(stack.environ, "seeds.launches", MANY)
         os.environ |= {"BERTH_STATE_DIR": str(stack.folder), "DJANGO_SETTINGS_MODULE": "portal.settings"}
         django.setup()
         through = ThroughBerth(stack)
@@ -60,7 +48,7 @@ def measure() -> Iterator[Figure]:
 
         from tests.bench.helpers.bare_client import BareClient
 
-        bare = BareClient(kubeconfig)
+        bare = BareClient(own.kubeconfig)
         for run in range(1, RUNS + 1):
             yield from compare(f"one alone, run {run}", *alone(bare, through))
             yield from compare(f"{MANY} at once, run {run}", bare.start(MANY), through.start(MANY))

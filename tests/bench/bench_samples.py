@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,10 +12,9 @@ from pathlib import Path
 
 import psycopg
 
-from portal.up.plan import REPOSITORY
 from tests.bench import Figure
-from tests.bench.helpers.fleet import GPUS_PER_NODE, SEED, Fleet
-from tests.bench.helpers.parts import cpu_of, installation, manage, serving, spent, spread
+from tests.bench.helpers.fleet import GPUS_PER_NODE, Fleet
+from tests.bench.helpers.parts import begin, call, cpu_of, installation, rows_of, serving, spent, spread
 
 SECONDS = int(os.environ.get("BERTH_BENCH_SECONDS", "600"))
 NODES, WEBS = 250, 2
@@ -38,27 +35,19 @@ HISTORY = """
     FROM (SELECT id FROM monitoring_track WHERE device <> '' ORDER BY id %% 97, id LIMIT %(gpus)s) AS track,
         generate_series(%(since)s::int, %(until)s::int, %(every)s) AS at
 """
-THINNING = """
-import time
-from monitoring.figures import thinning
-while True:
-    thinning.thin()
-    time.sleep(60)
-"""
 
 
 def measure() -> Iterator[Figure]:
     with ExitStack() as stack:
         folder, environ = stack.enter_context(installation())
         webs = [stack.enter_context(serving(environ)) for _ in range(WEBS)]
-        said = manage(environ, "shell", "-c", f"NODES = {NODES}\n{SEED}").splitlines()
-        secret, (person, admin, workspace, node) = said[-2], said[-1].split()
+        secret, *of_readers = call(environ, "seeds.samples", NODES)
         fleet = Fleet(NODES, [port for _pid, port in webs], secret, INTERVAL_SECONDS)
         fleet.tell_once()
-        with psycopg.connect(host=str(folder / "run"), user="berth", dbname="berth", autocommit=True) as rows:
+        with rows_of(folder) as rows:
             _make_history(rows)
             thinner = stack.enter_context(_thinning(environ))
-            readers = Readers(webs[0][1], person, admin, workspace, node)
+            readers = Readers(webs[0][1], *of_readers)
             yield from _load(folder, webs, thinner, fleet, readers)
             yield from _stored(rows, fleet)
     for what, seconds in sorted(readers.took.items()):
@@ -133,8 +122,7 @@ def _make_history(rows: psycopg.Connection[tuple[int, ...]]) -> None:
 
 @contextmanager
 def _thinning(environ: dict[str, str]) -> Iterator[int]:
-    command = [sys.executable, "manage.py", "shell", "-c", THINNING]
-    process = subprocess.Popen(command, cwd=REPOSITORY, env=environ, stdout=subprocess.DEVNULL)
+    process = begin(environ, "seeds.thin_each_minute")
     try:
         yield process.pid
     finally:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from http.client import HTTPSConnection
 from itertools import count
@@ -20,8 +18,20 @@ from urllib.parse import urlsplit
 from devcluster.testing.kube import PATCHES, Kube
 from tests.bench import Figure
 from tests.bench.helpers.browsers import Browser
-from tests.bench.helpers.parts import cpu_of, cpu_seconds, memory_mib, processes_of, spent, spread
-from tests.e2e.stack import Stack, until
+from tests.bench.helpers.parts import (
+    CPU_NODES,
+    call,
+    cpu_of,
+    cpu_seconds,
+    memory_mib,
+    processes_of,
+    spent,
+    spread,
+    temporary,
+    trial,
+    wait_until_ready,
+)
+from tests.e2e.stack import Stack
 
 WORKSPACE = "berth.dev/workspace"
 SIZES = (500, 2000)
@@ -33,61 +43,13 @@ SOCKETS_OF_EACH = 4  # the list, the tenant's workspaces, the notices
 OPENED_AT_ONCE = 20
 # Berth pings every 20 s and waits as long for an answer; then it ends the socket.
 ENDED_WITHIN_SECONDS = 50
-NODES = "nodes: [{name: cpu, count: 2, cpu: 256, memory: 2Ti}]"
-SEED = f"""
-import json
-from accounts.models import Membership, Role, Tenant, User
-from accounts.access import Actor
-from tests.bench.crowd import session_of
-from workspaces.launch.launch import LaunchSpec, launch
-from workspaces.sizes.sizing import SizeAsked
-found = []
-for t in range({TENANTS}):
-    tenant = Tenant.objects.create(slug=f"team-{{t}}", name=f"Team {{t}}")
-    people = User.objects.bulk_create(
-        User(username=f"person-{{t}}-{{n}}", email=f"p{{t}}.{{n}}@example.org")
-        for n in range({max(SIZES) // SOCKETS_OF_EACH // TENANTS})
-    )
-    Membership.objects.bulk_create(Membership(tenant=tenant, user=user, role=Role.MEMBER) for user in people)
-    made = [
-        launch(
-            Actor(people[n]),
-            LaunchSpec(
-                tenant=tenant.slug, name=f"run-{{n}}", image="jupyter",
-                size=SizeAsked(pool="cpu", cpu_millicores=1000, memory_mib=1024),
-            ),
-        )
-        for n in range({WORKSPACES})
-    ]
-    found.append([[str(workspace.pk) for workspace in made], [session_of(user) for user in people]])
-print(json.dumps(found))
-"""
 
 
 def measure() -> Iterator[Figure]:
-    with ExitStack() as until_done:
-        folder = Path(
-            until_done.enter_context(
-                tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True)
-            )
-        )
-        folder.chmod(0o711)
-        (folder / "nodes.yaml").write_text(NODES)
-        stack = Stack(
-            folder / "stack",
-            BERTH_DEVCLUSTER_PODS="played",
-            BERTH_DEVCLUSTER_NODES=str(folder / "nodes.yaml"),
-        )
-        stack.start()
-        until_done.callback(stack.stop)
-        teams = [Team(*team) for team in json.loads(stack.manage("shell", "-c", SEED).splitlines()[-1])]
-        api = stack.client(stack.token("admin", "read"))
-        until(
-            "all are ready",
-            lambda: len(api.everything("workspaces/?phase=ready&limit=500")) == TENANTS * WORKSPACES,
-            120,
-            pause=0.5,
-        )
+    with temporary() as folder, trial(folder, CPU_NODES) as stack:
+        people = max(SIZES) // SOCKETS_OF_EACH // TENANTS
+        teams = [Team(*team) for team in call(stack.environ, "seeds.sockets", TENANTS, people, WORKSPACES)]
+        wait_until_ready(stack, TENANTS * WORKSPACES)
         for size in SIZES:
             yield from asyncio.run(_with(stack, teams, size))
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
-
-import psycopg
 
 from devcluster.testing.cluster import DevCluster, pod, running
 from devcluster.testing.kube import Obj
 from devcluster.testing.many import NODES, PODS, SPACE, Many
 from portal.up.plan import REPOSITORY
 from tests.bench import Figure
-from tests.bench.helpers.parts import cpu_seconds, database, manage, memory_mib, settings_for
+from tests.bench.helpers.parts import call, cpu_seconds, installation, memory_mib, rows_of
 
 RUNS = 3
 COUNT = 5000
@@ -28,16 +23,6 @@ CHANGED = 100  # pods deleted, and as many created, while no watcher runs
 NODE_COUNT = 500
 KINDS = 6
 NOTHING = "00000000-0000-4000-8000-000000000000"
-SEED = """
-from tests.cast import make_cast
-from tests.workspaces.made import make_workspace
-from clusters.models import Cluster, Installation, Node
-cast = make_cast()
-Node.objects.all().delete()
-Cluster.objects.update(kubeconfig_path={kubeconfig!r})
-make_workspace(cast, cast.bob)
-print(Installation.current_id())
-"""
 # A relist enqueues the workspace, which stands for all receivers.
 IS_TOLD = f"""
 SELECT (SELECT dirty_since IS NOT NULL FROM workspaces_workspace)
@@ -47,22 +32,17 @@ SELECT (SELECT dirty_since IS NOT NULL FROM workspaces_workspace)
 
 
 def measure() -> Iterator[Figure]:
-    with ExitStack() as until_done:
-        folder = Path(until_done.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
-        folder.chmod(0o711)
-        cluster = until_done.enter_context(contextmanager(running)(folder, "--pods", "played", nodes=NODES))
-        environ = os.environ | settings_for(folder, until_done.enter_context(database(folder)))
-        manage(environ, "migrate")
-        installation = manage(
-            environ, "shell", "-c", SEED.format(kubeconfig=str(cluster.kubeconfig))
-        ).split()[-1]
-        rows = until_done.enter_context(
-            psycopg.connect(host=str(folder / "run"), user="berth", dbname="berth", autocommit=True)
-        )
-        asyncio.run(_make(cluster, installation))
+    cluster_of = contextmanager(running)
+    with (
+        installation() as (folder, environ),
+        cluster_of(folder, "--pods", "played", nodes=NODES) as cluster,
+        rows_of(folder) as rows,
+    ):
+        own_id = call(environ, "seeds.watcher", str(cluster.kubeconfig))
+        asyncio.run(_make(cluster, own_id))
         yield from _start("the first start", environ, cluster, rows)
         for run in range(1, RUNS + 1):
-            asyncio.run(_change(cluster, installation, run))
+            asyncio.run(_change(cluster, own_id, run))
             yield from _start(f"restart {run}", environ, cluster, rows)
 
 
@@ -92,7 +72,7 @@ def _known(rows: Any) -> set[str]:
     return {uid for (uid,) in rows.execute("SELECT uid FROM clusters_podusage")}
 
 
-def _pod(name: str, installation: str, *, ours: bool) -> Obj:
+def _pod(name: str, own_id: str, *, ours: bool) -> Obj:
     """Return a pod as large as a workspace's, most of which is the container's environment."""
     made = pod(name, tolerations=[{"operator": "Exists"}])
     container = made["spec"]["containers"][0]
@@ -100,29 +80,29 @@ def _pod(name: str, installation: str, *, ours: bool) -> Obj:
     if ours:
         made["metadata"]["labels"] |= {
             "app.kubernetes.io/managed-by": "berth",
-            "berth.dev/instance": installation,
+            "berth.dev/instance": own_id,
             "berth.dev/workspace": NOTHING,
             "berth.dev/run": NOTHING,
         }
     return made
 
 
-async def _make(cluster: DevCluster, installation: str) -> None:
+async def _make(cluster: DevCluster, own_id: str) -> None:
     cluster.namespace(SPACE)
     async with Many(cluster) as many:
-        bodies = [(PODS, _pod(f"p-{n}", installation, ours=n % 2 == 0)) for n in range(COUNT)]
+        bodies = [(PODS, _pod(f"p-{n}", own_id, ours=n % 2 == 0)) for n in range(COUNT)]
         version = (await many.call("GET", PODS))["metadata"]["resourceVersion"]
         async with asyncio.TaskGroup() as group:
             group.create_task(many.until_ready(COUNT, version))
             group.create_task(many.together(iter(bodies)))
 
 
-async def _change(cluster: DevCluster, installation: str, run: int) -> None:
+async def _change(cluster: DevCluster, own_id: str, run: int) -> None:
     async with Many(cluster) as many:
         version = (await many.call("GET", PODS))["metadata"]["resourceVersion"]
         for n in range(CHANGED):
             await many.call("DELETE", f"{PODS}/p-{run * CHANGED + n}?gracePeriodSeconds=0")
-        bodies = [(PODS, _pod(f"r-{run}-{n}", installation, ours=n % 2 == 0)) for n in range(CHANGED)]
+        bodies = [(PODS, _pod(f"r-{run}-{n}", own_id, ours=n % 2 == 0)) for n in range(CHANGED)]
         async with asyncio.TaskGroup() as group:
             group.create_task(many.until_ready(CHANGED, version))
             group.create_task(many.together(iter(bodies)))

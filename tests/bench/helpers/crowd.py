@@ -1,4 +1,4 @@
-"""Many tenants, people and workspaces as rows, for long lists: pages and the API show them without a cluster."""
+"""Many tenants, people and workspaces as rows: pages and the API show long lists of them without a cluster."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from datetime import timedelta
 from itertools import islice
 from uuid import uuid4
 
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
 from django.db.models import F
 from django.utils import timezone
 
@@ -92,13 +90,3 @@ def _make_secrets(rows: list[Workspace]) -> None:
     secrets = (WorkspaceSecret(workspace=row, **values) for row in rows)
     while batch := list(islice(secrets, 1000)):
         WorkspaceSecret.objects.bulk_create(batch)
-
-
-def session_of(user: User) -> str:
-    """Sign the person in, and return the key of the session."""
-    session = SessionStore()
-    session[SESSION_KEY], session[HASH_SESSION_KEY] = str(user.pk), user.get_session_auth_hash()
-    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-    session.save()
-    assert session.session_key is not None
-    return session.session_key

@@ -13,38 +13,6 @@ from http.client import HTTPConnection, HTTPException
 
 GPUS_PER_NODE = 8
 THREADS = 16
-# For the shell: a pool of NODES nodes, each with a workspace of four GPUs and a workspace of one GPU.
-SEED = """
-from datetime import timedelta
-from django.utils import timezone
-from clusters.models import Node, PodUsage
-from monitoring.intake import tokens
-from quotas.models import Claim
-from tests.bench.crowd import session_of
-from tests.cast import PRODUCT, make_cast
-from tests.workspaces.made import make_workspace
-cast = make_cast()
-first = Node.objects.first()
-Node.objects.bulk_create(
-    Node(cluster=cast.cluster, name=f"gpu-{number}", ready=True, labels=first.labels,
-         allocatable=first.allocatable | {"nvidia.com/gpu": 8})
-    for number in range(3, NODES + 1)
-)
-rows = []
-for number in range(1, NODES + 1):
-    for at in range(2):
-        name = f"run-{number}-{at}"
-        workspace = make_workspace(cast, cast.bob, name=name, units=(4, 1)[at], node=f"gpu-{number}")
-        rows.append(PodUsage(
-            cluster=cast.cluster, uid=name, namespace="berth-demo", name=name, node=f"gpu-{number}",
-            run=workspace.run, requests={"nvidia.com/gpu": (4, 1)[at]}))
-PodUsage.objects.bulk_create(rows)
-Claim.objects.update(admitted_at=timezone.now() - timedelta(days=500))
-cast.admin.user.is_superuser = True
-cast.admin.user.save()
-print(tokens.issue(None, cast.cluster, "nodes")[1])
-print(session_of(cast.bob.user), session_of(cast.admin.user), workspace.pk, Node.objects.get(name="gpu-7").pk)
-"""
 CHANGING = {
     "memory_busy_percent": 20, "memory_used_mib": 80_000, "sm_clock_mhz": 1410, "memory_clock_mhz": 1593,
     "pcie_generation": 4, "pcie_width": 16, "pcie_replays": 0, "pcie_sent_bytes": 2**50,

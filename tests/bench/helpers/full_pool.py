@@ -10,6 +10,7 @@ from uuid import uuid4
 from django.db import connection
 from django.utils import timezone
 
+from accounts.credentials import tokens
 from accounts.models import Membership, Role, Tenant, User
 from clusters.models import Node
 from quotas.models import Claim, Flavor, Pool, Quota
@@ -19,7 +20,8 @@ NODES, GPUS, WAITING, PAST, TENANTS, PEOPLE, OTHER_POOLS = 64, 8, 200, 3000, 10,
 SIZES = (1, 1, 1, 2, 2, 4, 8)
 
 
-def seed() -> None:
+def seed() -> str:
+    """Return a token of bob's that may read."""
     cast, random = make_cast(), Random(1)
     Node.objects.all().delete()
     _nodes(cast, "gpu", NODES, PRODUCT)
@@ -30,6 +32,7 @@ def seed() -> None:
     for number in range(1, OTHER_POOLS + 1):
         _another_pool(cast, number)
     connection.cursor().execute("ANALYZE")
+    return tokens.issue(cast.bob.user, "bench", ["read"], None, 1)[1]
 
 
 def _people(cast: Cast) -> list[tuple[Tenant, User]]:

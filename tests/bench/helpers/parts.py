@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
+from typing import Any
+
+import psycopg
 
 from portal.up import plan
 from portal.up.postgres import Server
@@ -21,30 +26,69 @@ from tests.shared.ports import free_port
 PARTS = ("web", "worker", "watcher", "ssh-jump", "postgres", "cluster")
 
 
-def settings_for(folder: Path, database: str) -> dict[str, str]:
-    (folder / "state" / "collected").mkdir(parents=True)
-    return {
-        "DATABASE_URL": database,
-        "DJANGO_SETTINGS_MODULE": "portal.settings",
-        "BERTH_TRIAL": "1",
-        "BERTH_SECRET_KEY": "only-for-benchmarks-" + "0" * 50,
-        "BERTH_STATE_DIR": str(folder / "state"),
-        "BERTH_PLAIN_STATIC": "1",
-    }
+# A cluster for workspaces without GPUs.
+CPU_NODES = "nodes: [{name: cpu, count: 2, cpu: 256, memory: 2Ti}]"
+RUNS, TIMES = 3, 30
+
+
+@contextmanager
+def temporary() -> Iterator[Path]:
+    """Yield a temporary folder. PostgreSQL, which does not run as root, must reach its files there."""
+    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+@contextmanager
+def trial(folder: Path, nodes: str) -> Iterator[Stack]:
+    """Start a trial with simulated pods on these nodes; stop it at the end."""
+    (folder / "nodes.yaml").write_text(nodes)
+    simulated = {"BERTH_DEVCLUSTER_PODS": "played", "BERTH_DEVCLUSTER_NODES": str(folder / "nodes.yaml")}
+    stack = Stack(folder / "stack", **simulated)
+    stack.start()
+    try:
+        yield stack
+    finally:
+        stack.stop()
+
+
+def wait_until_ready(stack: Stack, count: int) -> None:
+    """Wait until that many workspaces are ready."""
+    api = stack.client(stack.token("admin", "read"))
+    ready = "workspaces/?phase=ready&limit=500"
+    until("all are ready", lambda: len(api.everything(ready)) == count, 150, pause=0.5)
 
 
 @contextmanager
 def installation() -> Iterator[tuple[Path, dict[str, str]]]:
-    """Yield a temporary folder with a database in it, and the environment for processes of Berth there."""
-    with tempfile.TemporaryDirectory(prefix="berth-bench-") as name:
-        folder = Path(name)
-        folder.chmod(0o711)  # PostgreSQL, which does not run as root, must reach its files
-        with database(folder) as url:
-            yield folder, os.environ | settings_for(folder, url)
+    """Yield a temporary folder with a migrated database, and the environment for processes of Berth there."""
+    with temporary() as folder, _database(folder) as url:
+        (folder / "state" / "collected").mkdir(parents=True)
+        environ = os.environ | {
+            "DATABASE_URL": url,
+            "DJANGO_SETTINGS_MODULE": "portal.settings",
+            "BERTH_TRIAL": "1",
+            "BERTH_SECRET_KEY": "only-for-benchmarks-" + "0" * 50,
+            "BERTH_STATE_DIR": str(folder / "state"),
+            "BERTH_PLAIN_STATIC": "1",
+        }
+        subprocess.run(
+            [sys.executable, "manage.py", "migrate"],
+            cwd=plan.REPOSITORY,
+            env=environ,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        yield folder, environ
+
+
+def rows_of(folder: Path) -> psycopg.Connection[Any]:
+    """Connect to the database of an installation."""
+    return psycopg.connect(host=str(folder / "run"), user="berth", dbname="berth", autocommit=True)
 
 
 @contextmanager
-def database(folder: Path) -> Iterator[str]:
+def _database(folder: Path) -> Iterator[str]:
     server = Server(folder / "postgres", folder / "run")
     server.prepare()
     with (folder / "postgres.log").open("wb") as log:
@@ -60,8 +104,7 @@ def database(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def serving(environ: Mapping[str, str]) -> Iterator[tuple[int, int]]:
-    """Migrate the database and start the web process as `make up` does; yield its pid and port."""
-    manage(environ, "migrate")
+    """Start the web process as `make up` does; yield its pid and port."""
     port = free_port()
     process = subprocess.Popen(
         [*plan.web_command(port), "--log-level", "warning"],
@@ -84,12 +127,27 @@ def serving(environ: Mapping[str, str]) -> Iterator[tuple[int, int]]:
         process.wait(10)
 
 
-def manage(environ: Mapping[str, str], *words: str) -> str:
-    """Run a management command and return what it prints."""
-    command = [sys.executable, "manage.py", *words]
-    return subprocess.run(
-        command, cwd=plan.REPOSITORY, env=dict(environ), check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
+def call(environ: Mapping[str, str], function: str, *values: Any) -> Any:
+    """Run a function of `tests.bench.helpers`, as seeds.lists, in a process with Django. Return what it returns."""
+    return result(begin(environ, function, *values))
+
+
+def begin(environ: Mapping[str, str], function: str, *values: Any) -> subprocess.Popen[str]:
+    module, _, name = function.partition(".")
+    code = (
+        f"import json; from tests.bench.helpers.{module} import {name}; print(json.dumps({name}(*{values})))"
+    )
+    command = [sys.executable, "manage.py", "shell", "-c", code]
+    return subprocess.Popen(
+        command, cwd=plan.REPOSITORY, env=dict(environ), stdout=subprocess.PIPE, text=True
+    )
+
+
+def result(process: subprocess.Popen[str]) -> Any:
+    printed, _ = process.communicate()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args)
+    return json.loads(printed.splitlines()[-1])
 
 
 def cpu_seconds(pid: int) -> float:
@@ -134,6 +192,25 @@ def cpu_of(pids: Mapping[str, Sequence[int]]) -> dict[str, dict[int, float]]:
 def spent(before: dict[str, dict[int, float]], after: dict[str, dict[int, float]]) -> dict[str, float]:
     """Return seconds of CPU by part."""
     return {part: sum(after[part][pid] - before[part][pid] for pid in after[part]) for part in after}
+
+
+def ask_often(what: str, web: int, ask: Callable[[], object]) -> Figure:
+    """Return the p95 of the worst run, with the CPU that the web process takes for one request."""
+    ask()
+    cpu, p95s, middle = cpu_seconds(web), [], 0.0
+    for _run in range(RUNS):
+        took = []
+        for _time in range(TIMES):
+            began = time.monotonic()
+            ask()
+            took.append((time.monotonic() - began) * 1000)
+        middle = median(took)
+        p95s.append(quantiles(took, n=20)[18])
+    cpu = (cpu_seconds(web) - cpu) * 1000 / RUNS / TIMES
+    said = ", ".join(f"{p95:.1f}" for p95 in p95s)
+    return Figure(
+        f"{what}: p95", max(p95s), f"ms, the worst of {said}; p50 {middle:.1f}; CPU of web {cpu:.1f}"
+    )
 
 
 def spread(what: str, seconds: Sequence[float]) -> list[Figure]:
