@@ -16,6 +16,7 @@ from accounts.models import AuditEntry, User
 from quotas import enqueue
 from quotas.models import Budget, BudgetMonth
 from tests.admin_forms import hidden, text_of
+from tests.shared.clients import browser
 from tests.shared.runs import ran, run_of
 from tests.shared.stage import Stage
 
@@ -27,9 +28,7 @@ BUDGETS = "/admin/quotas/budget/"
 @pytest.fixture
 def admin(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Client:
     monkeypatch.setattr(enqueue, "look_at_spending", lambda: None)
-    client = Client()
-    client.force_login(stage.cast.admin.user)
-    return client
+    return browser(stage.cast.admin)
 
 
 @pytest.fixture

@@ -19,13 +19,6 @@ INLINES = {
 }
 
 
-@pytest.fixture
-def admin(stage: Stage) -> Client:
-    client = Client()
-    client.force_login(stage.cast.admin.user)
-    return client
-
-
 def filled_in(stage: Stage, **values: Any) -> dict[str, Any]:
     like_new = {
         "name": "Large", "slug": "large", "cluster": stage.cast.cluster.pk, "match_product": PRODUCT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from quotas import enqueue
 from quotas.admission import admit
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from tests.admin_forms import confirm, hidden, preview, text_of
+from tests.shared.concurrency import whenever_deleting
 from tests.shared.stage import Stage, again
 
 pytestmark = pytest.mark.django_db
@@ -24,16 +26,12 @@ QUOTAS, POOLS = "/admin/quotas/quota/", "/admin/quotas/pool/"
 
 
 @pytest.fixture
-def admin(stage: Stage) -> Client:
-    client = Client()
-    client.force_login(stage.cast.admin.user)
-    return client
-
-
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run enqueued passes at once, as an idle worker would."""
+def working(
+    monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> AbstractContextManager[object]:
+    """Run enqueued passes as an idle worker would, when the context ends."""
     monkeypatch.setattr(enqueue, "admission_pass", admit)
+    return django_capture_on_commit_callbacks(execute=True)
 
 
 def of_demo() -> Quota:
@@ -62,18 +60,14 @@ def change_in_list(client: Client, gpus: int) -> Any:
 
 
 @pytest.mark.parametrize("way", [change, change_in_list])
-def test_raising_a_quota_starts_who_waits_for_it(
-    stage: Stage,
-    admin: Client,
-    worker: None,
-    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
-    way: Any,
+def test_raising_a_quota_starts_waiting_requests(
+    stage: Stage, admin: Client, working: AbstractContextManager[object], way: Any
 ) -> None:
     stage.running(4)
     waiting = stage.request(2)
     stage.admit()
     assert again(waiting).state == "waiting"
-    with django_capture_on_commit_callbacks(execute=True):
+    with working:
         assert way(admin, 6).status_code == 302
     assert again(waiting).state == "admitted"
 
@@ -110,21 +104,19 @@ def test_the_page_of_one_room_leaves_the_overview_to_the_first_page(admin: Clien
 
 
 @pytest.mark.parametrize(
-    ("code", "data", "said"),
+    ("code", "said"),
     [
-        (
-            "quota_full",
-            {"used_gpus": 4, "limit_gpus": 4, "gpus": 1},
-            "Waits for a limit of its own tenant.",
-        ),
-        ("no_free_gpus", {"free_gpus": 0, "gpus": 1}, "There is not enough room for it yet."),
-        ("pool_closed", {}, "This pool is out of use."),
+        ("quota_full", "Waits for a limit of its own tenant."),
+        ("behind_larger", "Earlier requests are ahead of it."),
+        ("no_free_gpus", "There is not enough room for it yet."),
+        ("pool_closed", "This pool is out of use."),
     ],
 )
 def test_the_overview_says_why_others_wait_and_not_to_them(
-    stage: Stage, admin: Client, code: str, data: dict[str, Any], said: str
+    stage: Stage, admin: Client, code: str, said: str
 ) -> None:
     claim = stage.request()
+    data = {"used_gpus": 4, "limit_gpus": 4, "free_gpus": 0, "gpus": 1}
     Claim.objects.filter(pk=claim.pk).update(reason_code=code, reason_data=data)
     waits = text_of(admin.get("/admin/")).split("Waiting longest")[1].split("</section>")[0]
     assert said in waits
@@ -165,6 +157,7 @@ def test_a_limit_over_all_pools_asks_as_well(stage: Stage, admin: Client) -> Non
 def test_values_before_and_after_are_on_record_and_in_the_history(stage: Stage, admin: Client) -> None:
     change(admin, 6)
     entry = AuditEntry.objects.get(action="quota.change")
+    assert (entry.actor_name, entry.tenant) == ("admin", stage.cast.demo)
     assert (entry.data["before"], entry.data["after"]) == ({"nominal_gpus": 4}, {"nominal_gpus": 6})
     history = text_of(admin.get(f"{QUOTAS}{of_demo().pk}/history/"))
     assert '<span class="quiet">4</span> → 6' in history
@@ -205,18 +198,14 @@ class TestPools:
             stage.request(1, by=stage.cast.carol)
         assert AuditEntry.objects.filter(action="pool.close").exists()
 
-    def test_back_in_use_those_start_who_waited(
-        self,
-        stage: Stage,
-        admin: Client,
-        worker: None,
-        django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    def test_back_in_use_waiting_requests_start(
+        self, stage: Stage, admin: Client, working: AbstractContextManager[object]
     ) -> None:
         waiting = stage.request(4)
         Pool.objects.update(is_open=False)
         stage.admit()
         page = preview(admin, POOLS, "open", Pool.objects.get())
-        with django_capture_on_commit_callbacks(execute=True):
+        with working:
             confirm(admin, POOLS, page)
         assert again(waiting).state == "admitted"
 
@@ -234,6 +223,15 @@ class TestPools:
         admin.post(f"{POOLS}{stage.pool.pk}/delete/", {"post": "yes"})
         assert not Pool.objects.exists()
         assert AuditEntry.objects.get(action="pool.delete").data["name"] == "A100"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_pool_that_somebody_requests_while_it_is_deleted_is_kept(stage: Stage, admin: Client) -> None:
+    unused = stage.cpu_pool()
+    with whenever_deleting("quotas_pool", lambda: stage.request(0, pool=unused)):
+        page = admin.post(f"{POOLS}{unused.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "it came into use a moment ago" in text_of(page)
+    assert Claim.objects.get().pool == Pool.objects.get(slug="cpu")
 
 
 def test_lists_ask_the_database_as_often_for_twelve_rows_as_for_two(stage: Stage, admin: Client) -> None:

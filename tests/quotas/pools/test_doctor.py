@@ -35,52 +35,47 @@ def said(pools: list[Pool], nodes: list[Node], managed: tuple[Managed, ...] = ()
     return [(finding.level.value, finding.message) for finding in found]
 
 
-def test_pools_with_nodes_that_give_what_they_promise_are_well() -> None:
-    assert said([pool()], [node()]) == [("ok", "1 pool has matching nodes.")]
+MIG = pool("Mig", sharing="mig", units_per_gpu=7, resource_name="nvidia.com/mig-1g.10gb")
 
 
-def test_a_pool_that_no_node_belongs_to_is_said() -> None:
-    [(level, text)] = said([pool(match_compute_capability="9.0")], [node()])
-    assert (level, text) == ("warn", "No node belongs to the pool A100: nothing starts there.")
+@pytest.mark.parametrize(
+    ("pools", "nodes", "expected"),
+    [
+        ([pool()], [node()], [("ok", "1 pool has matching nodes.")]),
+        ([pool(match_compute_capability="9.0")], [node()], [("warn", "No node belongs to the pool A100")]),
+        ([pool(match_ecc=True)], [node()], [("warn", "requires ECC"), ("warn", "No node belongs")]),
+        ([pool(match_ecc=True)], [node(labels=A100 | {selection.ECC: "true"})], [("ok", "1 pool has")]),
+        ([pool()], [node(labels=A100 | {node_labels.STRATEGY: "none"})], [("ok", "1 pool has")]),
+        ([pool()], [node(labels=A100 | {node_labels.STRATEGY: "mps"})], [("fail", "n1 say: mps")]),
+        ([pool()], [node(labels=A100 | {node_labels.STRATEGY: "time-slicing"})], [("fail", "time-slicing")]),
+        (
+            [pool(), pool("Large", match_product="")],
+            [node()],
+            [("ok", "A100 and Large share the GPUs of n1"), ("ok", "2 pools have matching nodes.")],
+        ),
+        (
+            [pool(), pool("Cut", sharing="hami", units_per_gpu=100, gpu_memory_mib=81_920)],
+            [node()],
+            [("fail", "cut their GPUs in different ways")],
+        ),
+        # Instances beside whole GPUs are another resource.
+        ([pool(), MIG], [node(allocatable={GPU: 2, MIG.resource_name: 14})], [("ok", "2 pools have")]),
+        # A fault that the form refuses, in an older pool.
+        ([pool(units_per_gpu=2)], [node()], [("fail", "has an invalid setting")]),
+    ],
+)
+def test_what_is_found_about_pools(
+    pools: list[Pool], nodes: list[Node], expected: list[tuple[str, str]]
+) -> None:
+    found = said(pools, nodes)
+    assert [level for level, _text in found] == [level for level, _words in expected]
+    assert all(words in text for (_level, text), (_, words) in zip(found, expected, strict=True))
 
 
-def test_a_resource_that_no_node_announces_is_a_failure_and_names_what_there_is() -> None:
+def test_a_resource_that_no_node_announces_is_a_failure_and_names_those_announced() -> None:
     [finding] = doctor.findings({pool(): [node(allocatable={"cpu": 1, "nvidia.com/gpu.shared": 8})]}, [], [])
     assert (finding.level, "announces nvidia.com/gpu." in finding.message) == ("fail", True)
     assert "nvidia.com/gpu.shared" in finding.hint
-
-
-def test_ecc_is_asked_for_and_no_node_is_labelled() -> None:
-    levels = [level for level, text in said([pool(match_ecc=True)], [node()]) if "ECC" in text]
-    assert levels == ["warn"]
-    labelled = node(labels=A100 | {selection.ECC: "true"})
-    assert [level for level, _text in said([pool(match_ecc=True)], [labelled])] == ["ok"]
-
-
-@pytest.mark.parametrize(("strategy", "level"), [("none", "ok"), ("time-slicing", "fail"), ("mps", "fail")])
-def test_replicas_are_not_counted_as_whole_gpus(strategy: str, level: str) -> None:
-    [(found, _text)] = said([pool()], [node(labels=A100 | {node_labels.STRATEGY: strategy})])
-    assert found == level
-
-
-def test_two_pools_may_share_gpus_and_that_is_said() -> None:
-    found = said([pool(), pool("Large", match_product="")], [node()])
-    assert ("ok", "A100 and Large share the GPUs of n1; each is given out once.") in found
-
-
-def test_two_pools_cut_no_node_in_two_ways() -> None:
-    cut = pool("Cut", sharing="hami", units_per_gpu=100, gpu_memory_mib=81_920)
-    assert "fail" in [level for level, _text in said([pool(), cut], [node()])]
-    # Instances beside whole GPUs are another resource.
-    mig = pool("Mig", sharing="mig", units_per_gpu=7, resource_name="nvidia.com/mig-1g.10gb")
-    both = node(allocatable={GPU: 2, "nvidia.com/mig-1g.10gb": 14})
-    assert [level for level, _text in said([pool(), mig], [both])] == ["ok"]
-
-
-def test_a_fault_that_the_form_would_refuse_is_said_of_older_pools() -> None:
-    assert ("fail", True) in [
-        (level, "has an invalid setting" in text) for level, text in said([pool(units_per_gpu=2)], [node()])
-    ]
 
 
 class TestKueue:
@@ -124,9 +119,7 @@ class Kueue(Api):
 
 
 @pytest.mark.django_db
-def test_doctor_asks_for_what_is_there_now() -> None:
-    stage = Stage()
-
+def test_doctor_reads_the_nodes_that_exist_now(stage: Stage) -> None:
     class Live(Api):
         def __init__(self) -> None: ...
 

@@ -7,18 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from quotas.models import Pool
 from quotas.pools.needs import GpuAsked, fits, price
+from tests.shared.clients import browser
 from tests.shared.stage import Stage
 
-A100 = {
-    "gpu_product": "NVIDIA-A100-SXM4-40GB",
-    "gpu_memory_mib": 40_960,
-    "compute_capability": "8.0",
-    "ecc": True,
-}
+SAID = {"gpu_memory_mib": 40_960, "compute_capability": "8.0", "ecc": True}
+A100 = {"gpu_product": "NVIDIA-A100-SXM4-40GB", **SAID}
 
 
 @pytest.mark.parametrize(
@@ -62,13 +58,12 @@ def test_the_memory_is_that_of_a_unit() -> None:
 
 
 @pytest.mark.django_db
-def test_the_api_tells_those_that_fit_the_cheapest_first() -> None:
-    stage = Stage()  # its pool a100 has 80 GB and weight 1
+def test_the_api_lists_the_pools_that_fit_the_cheapest_first(stage: Stage) -> None:
+    # The pool a100 has 80 GB and weight 1.
     stage.another_pool("h100", gpu_memory_mib=81_559, compute_capability="9.0", weight=4)
     stage.another_pool("mig", gpu_memory_mib=81_920, unit_memory_mib=9728, units_per_gpu=7, sharing="mig")
     stage.another_pool("a100-40", **A100, weight=Decimal("0.5"))
-    client = Client()
-    client.force_login(stage.cast.bob.user)
+    client = browser(stage.cast.bob)
 
     def slugs(query: str) -> list[str]:
         page = client.get(f"/api/v1/pools/?{query}").json()
