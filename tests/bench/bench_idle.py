@@ -16,7 +16,6 @@ from tests.bench.helpers.parts import (
     memory_mib,
     processes_of,
     spent,
-    temporary,
     trial,
     wait_until_ready,
 )
@@ -30,7 +29,7 @@ STATEMENTS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_d
 
 
 def measure() -> Iterator[Figure]:
-    with temporary() as folder, trial(folder, CPU_NODES) as stack:
+    with trial(CPU_NODES) as stack:
         yield from _idle(stack, "with nothing")
         _launch(stack)
         yield from _idle(stack, f"with {READY} ready workspaces")

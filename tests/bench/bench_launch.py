@@ -18,7 +18,7 @@ from websockets.sync.client import connect
 
 from devcluster.testing.cluster import running
 from tests.bench import Figure
-from tests.bench.helpers.parts import call, temporary, trial
+from tests.bench.helpers.parts import call, trial
 from tests.e2e.stack import Client, Stack, until
 
 RUNS = 3
@@ -35,11 +35,7 @@ cluster_of = contextmanager(running)
 
 def measure() -> Iterator[Figure]:
     """Alternate the two in each run. The bare client has its own devcluster, so Berth's watches do not slow it."""
-    with (
-        temporary() as folder,
-        cluster_of(folder, "--pods", "played", nodes=NODES) as own,
-        trial(folder, NODES) as stack,
-    ):
+    with trial(NODES) as stack, cluster_of(stack.folder / "own", "--pods", "played", nodes=NODES) as own:
         call(stack.environ, "seeds.launches", MANY)
         os.environ |= {"BERTH_STATE_DIR": str(stack.folder), "DJANGO_SETTINGS_MODULE": "portal.settings"}
         django.setup()

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from tests.bench import Table
 from tests.bench.simulator.deadline import deadline
 from tests.bench.simulator.everyday import everyday
-from tests.bench.simulator.figures import replay
+from tests.bench.simulator.figures import by_tenant, compared, replay, told, told_within
 from tests.bench.simulator.policies import POLICIES
-from tests.bench.simulator.tables import by_tenant, compared, told, told_within
 
 SEED = 1
 

@@ -27,7 +27,6 @@ from tests.bench.helpers.parts import (
     processes_of,
     spent,
     spread,
-    temporary,
     trial,
     wait_until_ready,
 )
@@ -46,7 +45,7 @@ ENDED_WITHIN_SECONDS = 50
 
 
 def measure() -> Iterator[Figure]:
-    with temporary() as folder, trial(folder, CPU_NODES) as stack:
+    with trial(CPU_NODES) as stack:
         people = max(SIZES) // SOCKETS_OF_EACH // TENANTS
         teams = [Team(*team) for team in call(stack.environ, "seeds.sockets", TENANTS, people, WORKSPACES)]
         wait_until_ready(stack, TENANTS * WORKSPACES)

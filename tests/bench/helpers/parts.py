@@ -40,16 +40,17 @@ def temporary() -> Iterator[Path]:
 
 
 @contextmanager
-def trial(folder: Path, nodes: str) -> Iterator[Stack]:
-    """Start a trial with simulated pods on these nodes; stop it at the end."""
-    (folder / "nodes.yaml").write_text(nodes)
-    simulated = {"BERTH_DEVCLUSTER_PODS": "played", "BERTH_DEVCLUSTER_NODES": str(folder / "nodes.yaml")}
-    stack = Stack(folder / "stack", **simulated)
-    stack.start()
-    try:
-        yield stack
-    finally:
-        stack.stop()
+def trial(nodes: str) -> Iterator[Stack]:
+    """Start a trial with simulated pods on these nodes, in a temporary folder; stop it at the end."""
+    with temporary() as folder:
+        (folder / "nodes.yaml").write_text(nodes)
+        simulated = {"BERTH_DEVCLUSTER_PODS": "played", "BERTH_DEVCLUSTER_NODES": str(folder / "nodes.yaml")}
+        stack = Stack(folder / "stack", **simulated)
+        stack.start()
+        try:
+            yield stack
+        finally:
+            stack.stop()
 
 
 def wait_until_ready(stack: Stack, count: int) -> None:
@@ -72,13 +73,8 @@ def installation() -> Iterator[tuple[Path, dict[str, str]]]:
             "BERTH_STATE_DIR": str(folder / "state"),
             "BERTH_PLAIN_STATIC": "1",
         }
-        subprocess.run(
-            [sys.executable, "manage.py", "migrate"],
-            cwd=plan.REPOSITORY,
-            env=environ,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+        subprocess.run(command, cwd=plan.REPOSITORY, env=environ, check=True)
         yield folder, environ
 
 

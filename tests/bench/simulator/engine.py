@@ -73,7 +73,7 @@ class Simulation:
         self.used = dict.fromkeys(pool.quotas, 0)
         self.past_use = dict.fromkeys(pool.quotas, 0.0)
         self.meter = Meter(pool)
-        self.reclaims = self.spared = 0
+        self.reclaims = 0
         self._whole = Room(pool.units_each, pods=PODS)
         self._on: dict[str, list[Going]] = {f"node-{number:02}": [] for number in range(pool.nodes)}
         self._down: set[str] = set()
@@ -128,10 +128,9 @@ class Simulation:
         work.waited += self.now - work.waits_since
         work.first_start = min(work.first_start, self.now)
         asked = work.asked
-        ends_at = min((end for end in (self._known_end(asked, self.now), must_end_at) if end), default=None)
-        run = Run(
-            claim, asked.tenant, asked.user, asked.need, at(self.now), ends_at, booking=booking,
-        )  # fmt: skip
+        known_end = at(self.now) + asked.lasts if asked.lasts else None
+        ends_at = min((end for end in (known_end, must_end_at) if end), default=None)
+        run = Run(claim, asked.tenant, asked.user, asked.need, at(self.now), ends_at, booking=booking)
         going = Going(work, run, node, self.now, self.now + STARTING + work.left_seconds)
         self.going[claim] = going
         self._on[node].append(going)
@@ -212,7 +211,6 @@ class Simulation:
             self._becomes(going, reclaim_for=reclaim.beneficiary)
         for claim in decisions.cancelled:
             if not self.going[claim].is_stopped:
-                self.spared += 1
                 self._becomes(self.going[claim], reclaim_at=None, reclaim_for=None)
         if self.teller and self.waiting:
             self.teller.tell(self.state, lambda claim: self.going[claim].work.job.asked_minutes)
@@ -267,9 +265,6 @@ class Simulation:
         )
         return Work(job, job.seconds, asked, job.at)
 
-    def _known_end(self, asked: Waiting, start: float) -> datetime | None:
-        return at(start) + asked.lasts if asked.lasts else None
-
     def _becomes(self, going: Going, **changes: object) -> None:
         if going.run.claim in self.going:
             going.run = replace(going.run, **changes)  # type: ignore[arg-type]
@@ -284,8 +279,8 @@ class Simulation:
     def _changed(self) -> None:
         self._has_changed = True
 
-    def _later(self, moment: float, deed: Callable[[], None]) -> None:
-        heappush(self._events, (max(moment, self.now), next(self._numbers), deed))
+    def _later(self, moment: float, action: Callable[[], None]) -> None:
+        heappush(self._events, (max(moment, self.now), next(self._numbers), action))
 
     def _asked_back(self) -> bool:
         return any(going.run.reclaim_at for going in self.going.values())
