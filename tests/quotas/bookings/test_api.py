@@ -7,18 +7,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
-from accounts.access import Actor
-from accounts.credentials import tokens
-from accounts.models import User
+from accounts.models import Scope, User
 from quotas.bookings import changes as bookings
 from quotas.bookings.calendar import Week
 from quotas.models import Booking
 from tests.admin_forms import confirm, preview, text_of
-from tests.quotas.bookings.wishes import soon, wish
-from tests.shared.clients import browser
+from tests.quotas.bookings.wishes import HOUR, soon, wish
+from tests.shared.clients import ask, browser, script
 from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
@@ -27,24 +24,16 @@ URL, BOOKINGS = "/api/v1/bookings/", "/admin/quotas/booking/"
 
 
 def body(**values: Any) -> dict[str, Any]:
-    return {
-        "tenant": "demo",
-        "pool": "a100",
-        "title": "class",
-        "from": soon(24).isoformat(),
-        "to": soon(26).isoformat(),
-        "places": 2,
-        **values,
-    }
+    times = {"from": soon(24).isoformat(), "to": soon(26).isoformat()}
+    return {"tenant": "demo", "pool": "a100", "title": "class", "places": 2, **times, **values}
 
 
-def script(actor: Actor, *scopes: str, tenant: Any = None) -> Client:
-    _token, secret = tokens.issue(actor.user, "test", list(scopes) or ["read", "workspaces"], tenant, 1)
-    return Client(headers={"Authorization": f"Bearer {secret}"})
+def post(stage: Stage, **values: Any) -> Any:
+    return ask(script(stage.cast.alice), "POST", "bookings/", body(**values))
 
 
-def post(stage: Stage, by: Actor | None = None, **values: Any) -> Any:
-    return script(by or stage.cast.alice).post(URL, body(**values), content_type="application/json")
+def book(stage: Stage, hours: float = 24, **values: Any) -> Booking:
+    return bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(hours, **values))
 
 
 def of_second(stage: Stage) -> Booking:
@@ -57,23 +46,14 @@ def of_second(stage: Stage) -> Booking:
 def test_a_booking_has_the_shape_of_the_contract(stage: Stage) -> None:
     answer = post(stage)
     assert answer.status_code == 201, answer.content
-    told = answer.json()
-    assert told == {
-        "id": str(Booking.objects.get().pk),
-        "pool": "a100",
-        "tenant": "demo",
-        "title": "class",
-        "places": 2,
-        "gpus_each": 1,
-        "created_by": "alice",
-        "state": "upcoming",
-        "from": soon(24).isoformat().replace("+00:00", "Z"),
-        "to": soon(26).isoformat().replace("+00:00", "Z"),
-    }
-    assert script(stage.cast.victor, "read").get(f"{URL}{told['id']}/").json() == told
+    shape = answer.json()
+    times = {"from": f"{soon(24):%Y-%m-%dT%H:%M:%SZ}", "to": f"{soon(26):%Y-%m-%dT%H:%M:%SZ}"}
+    state = {"gpus_each": 1, "created_by": "alice", "state": "upcoming"}
+    assert shape == {"id": str(Booking.objects.get().pk), **body(), **times, **state}
+    assert script(stage.cast.victor, Scope.READ).get(f"{URL}{shape['id']}/").json() == shape
 
 
-def test_others_see_that_it_is_booked_and_no_more(stage: Stage) -> None:
+def test_other_tenants_see_only_that_gpus_are_booked(stage: Stage) -> None:
     booking = of_second(stage)
     alice = script(stage.cast.alice)
     [told] = alice.get(URL).json()["results"]
@@ -110,7 +90,7 @@ def test_a_conflict_names_the_next_free_slot(stage: Stage) -> None:
     ],
     ids=str,
 )
-def test_what_is_wrong_is_named(stage: Stage, values: dict[str, Any], status: int, field: str) -> None:
+def test_a_refusal_names_the_field(stage: Stage, values: dict[str, Any], status: int, field: str) -> None:
     answer = post(stage, **values)
     assert (answer.status_code, list(answer.json()["error"]["fields"])) == (status, [field])
 
@@ -118,29 +98,25 @@ def test_what_is_wrong_is_named(stage: Stage, values: dict[str, Any], status: in
 def test_the_same_key_books_once(stage: Stage) -> None:
     client = script(stage.cast.alice)
     for _again in range(2):
-        answer = client.post(
-            URL, body(), content_type="application/json", headers={"Idempotency-Key": "class-1"}
-        )
+        answer = ask(client, "POST", "bookings/", body(), **{"Idempotency-Key": "class-1"})
         assert answer.status_code == 201
     assert Booking.objects.count() == 1
 
 
-def test_it_is_changed_and_cancelled_and_cancelled_again(stage: Stage) -> None:
-    address = f"{URL}{post(stage).json()['id']}/"
+def test_a_booking_is_changed_and_cancelled_twice(stage: Stage) -> None:
+    path = f"bookings/{post(stage).json()['id']}/"
     client = script(stage.cast.alice)
-    changed = client.patch(
-        address, {"title": "exam", "to": soon(27).isoformat(), "places": 1}, content_type="application/json"
-    )
+    changed = ask(client, "PATCH", path, {"title": "exam", "to": soon(27).isoformat(), "places": 1})
     assert changed.status_code == 200, changed.content
     assert (changed.json()["title"], changed.json()["places"]) == ("exam", 1)
     for _again in range(2):
-        assert client.delete(address).json()["state"] == "cancelled"
-    assert client.patch(address, {"title": "x"}, content_type="application/json").status_code == 409
+        assert ask(client, "DELETE", path).json()["state"] == "cancelled"
+    assert ask(client, "PATCH", path, {"title": "x"}).status_code == 409
 
 
-def test_the_list_is_filtered_and_goes_on_by_cursor(stage: Stage) -> None:
+def test_the_list_has_filters_and_pages(stage: Stage) -> None:
     for hours in (24, 48, 72):
-        bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(hours, title=str(hours)))
+        book(stage, hours, title=str(hours))
     client = script(stage.cast.alice)
 
     def titles(**query: str) -> list[str]:
@@ -156,8 +132,8 @@ def test_the_list_is_filtered_and_goes_on_by_cursor(stage: Stage) -> None:
 
 
 def test_a_token_of_another_tenant_sees_what_strangers_see(stage: Stage) -> None:
-    booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish())
-    elsewhere = script(stage.cast.admin, "read", "workspaces", tenant=stage.cast.second)
+    booking = book(stage)
+    elsewhere = script(stage.cast.admin, tenant=stage.cast.second)
     assert elsewhere.get(f"{URL}{booking.pk}/").status_code == 404
     assert elsewhere.get(URL).json()["results"][0]["title"] is None
 
@@ -165,20 +141,23 @@ def test_a_token_of_another_tenant_sees_what_strangers_see(stage: Stage) -> None
 # --- The pages
 
 
+def times(starts_at: datetime, ends_at: datetime) -> dict[str, str]:
+    """Return times as a browser posts them."""
+    return {"starts_at": f"{starts_at:%Y-%m-%dT%H:%M}", "ends_at": f"{ends_at:%Y-%m-%dT%H:%M}"}
+
+
 def typed(**values: Any) -> dict[str, Any]:
-    at = {"starts_at": soon(24).strftime("%Y-%m-%dT%H:%M"), "ends_at": soon(26).strftime("%Y-%m-%dT%H:%M")}
-    return {"tenant": "demo", "pool": "a100", "title": "class", "places": 2, "gpus_each": 1, **at, **values}
+    asked = {"tenant": "demo", "pool": "a100", "title": "class", "places": 2, "gpus_each": 1}
+    return asked | times(soon(24), soon(26)) | values
 
 
 def test_an_owner_books_on_the_calendar_and_finds_it_there(stage: Stage) -> None:
-    alice = browser(stage.cast.alice)
-    answer = alice.post("/bookings/", typed(), follow=True)
-    assert answer.status_code == 200
-    assert "at most 2 of 8 GPUs booked at once" in answer.content.decode()
-    assert "class" in answer.content.decode()
+    page = text_of(browser(stage.cast.alice).post("/bookings/", typed(), follow=True))
+    assert "at most 2 of 8 GPUs booked at once" in page
+    assert "class" in page
 
 
-def test_others_see_booked_on_the_calendar(stage: Stage) -> None:
+def test_other_tenants_see_booked_on_the_calendar(stage: Stage) -> None:
     of_second(stage)
     page = browser(stage.cast.bob).get(f"/bookings/?week={soon(24):%Y-%m-%d}").content.decode()
     assert "booked" in page
@@ -187,25 +166,21 @@ def test_others_see_booked_on_the_calendar(stage: Stage) -> None:
 
 
 def test_a_conflict_on_the_page_offers_the_next_slot_with_one_click(stage: Stage) -> None:
-    bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(24, places=4))
+    book(stage, places=4)
     alice = browser(stage.cast.alice)
     for address, status in (("/bookings/", 409), ("/bookings/answer/", 200)):
         answer = alice.post(address, typed())
         assert answer.status_code == status
         assert f"starts_at={soon(26):%Y-%m-%dT%H}%3A{soon(26):%M}" in answer.content.decode()
-    assert "This is free" in alice.post("/bookings/answer/", typed(pool="a100", **later())).content.decode()
+    assert "This is free" in text_of(alice.post("/bookings/answer/", typed(**times(soon(26), soon(27)))))
     assert Booking.objects.count() == 1
 
 
-def later() -> dict[str, str]:
-    return {"starts_at": f"{soon(26):%Y-%m-%dT%H:%M}", "ends_at": f"{soon(27):%Y-%m-%dT%H:%M}"}
-
-
-def test_whoever_books_beside_runs_without_an_end_hears_that_these_count_too(stage: Stage) -> None:
+def test_runs_without_an_end_count_too_and_the_answer_says_so(stage: Stage) -> None:
     stage.running(3)
-    answer = browser(stage.cast.alice).post("/bookings/answer/", typed())
-    assert "This is free" in answer.content.decode()
-    assert "use 3 of its 4 GPUs" in answer.content.decode()
+    answer = text_of(browser(stage.cast.alice).post("/bookings/answer/", typed()))
+    assert "This is free" in answer
+    assert "use 3 of its 4 GPUs" in answer
 
 
 def test_times_are_typed_in_the_persons_time_zone_and_a_skipped_hour_is_refused(stage: Stage) -> None:
@@ -213,8 +188,7 @@ def test_times_are_typed_in_the_persons_time_zone_and_a_skipped_hour_is_refused(
     stage.cast.alice.user.save()
     alice = browser(stage.cast.alice)
     begins = soon(24).astimezone(ZoneInfo("Asia/Seoul"))
-    at = {"starts_at": f"{begins:%Y-%m-%dT%H:%M}", "ends_at": f"{begins + timedelta(hours=2):%Y-%m-%dT%H:%M}"}
-    page = alice.post("/bookings/", typed(**at), follow=True).content.decode()
+    page = text_of(alice.post("/bookings/", typed(**times(begins, begins + 2 * HOUR)), follow=True))
     assert Booking.objects.get().starts_at == soon(24)
     assert "Asia/Seoul" in page
     assert alice.post("/bookings/", typed(starts_at="0001-01-01T00:00")).status_code == 422
@@ -224,8 +198,8 @@ def test_times_are_typed_in_the_persons_time_zone_and_a_skipped_hour_is_refused(
     assert "Europe/Berlin" in skipped.content.decode()
 
 
-def test_it_is_changed_and_cancelled_on_its_page(stage: Stage) -> None:
-    booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish())
+def test_a_booking_is_changed_and_cancelled_on_its_page(stage: Stage) -> None:
+    booking = book(stage)
     alice = browser(stage.cast.alice)
     address = f"/bookings/{booking.pk}/"
     assert alice.get(address).status_code == 200
@@ -238,18 +212,18 @@ def test_it_is_changed_and_cancelled_on_its_page(stage: Stage) -> None:
 
 
 def test_a_change_of_the_title_alone_leaves_the_seconds_of_its_times(stage: Stage) -> None:
-    booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish())
+    booking = book(stage)
     Booking.objects.update(starts_at=timezone.now() - timedelta(seconds=90))
     was = Booking.objects.get()
-    at = {"starts_at": f"{was.starts_at:%Y-%m-%dT%H:%M}", "ends_at": f"{was.ends_at:%Y-%m-%dT%H:%M}"}
-    answer = browser(stage.cast.alice).post(f"/bookings/{booking.pk}/", typed(title="exam", **at, places=1))
+    changed = typed(title="exam", places=1, **times(was.starts_at, was.ends_at))
+    answer = browser(stage.cast.alice).post(f"/bookings/{booking.pk}/", changed)
     assert answer.status_code == 302
     assert (Booking.objects.get().title, Booking.objects.get().starts_at) == ("exam", was.starts_at)
 
 
 @pytest.mark.parametrize("row", ["pool", "demo", "alice"])
 def test_what_has_bookings_is_kept_and_says_why(stage: Stage, row: str) -> None:
-    bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish())
+    book(stage)
     found = {"pool": stage.pool, "demo": stage.cast.demo, "alice": stage.cast.alice.user}[row]
     address = f"/admin/{found._meta.app_label}/{found._meta.model_name}/{found.pk}/delete/"
     assert "on record" in text_of(browser(stage.cast.admin).get(address))
@@ -273,7 +247,7 @@ def test_an_address_that_names_no_week_shows_this_one(text: str) -> None:
 
 
 def test_an_admin_looks_at_bookings_and_cancels_them_after_seeing_what_that_means(stage: Stage) -> None:
-    booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(places=2))
+    booking = book(stage, places=2)
     admin = browser(stage.cast.admin)
     assert "2 × 1 GPU" in text_of(admin.get(BOOKINGS, {"state": "upcoming", "q": "class"}))
     assert "2 × 1 GPU" not in text_of(admin.get(BOOKINGS, {"state": "over"}))

@@ -49,18 +49,6 @@ def pool(
     return PoolState(1, tuple(states), (), {ONE: whose, TWO: quota}, NOW, bookings=tuple(bookings))
 
 
-def test_an_idle_pool_is_free_at_once() -> None:
-    wanted = booked(1, 3, places=2, units_each=4)
-    state = pool((4, []), (4, []))
-    assert FreeSlots(state).is_free(wanted)
-    assert FreeSlots(state).next_free(wanted, at(LAST)) == at(1)
-
-
-def test_a_place_needs_one_node() -> None:
-    assert not FreeSlots(pool((2, []), (2, []))).is_free(booked(1, 2, units_each=4))
-    assert FreeSlots(pool((2, []), (2, []))).is_free(booked(1, 2, places=2, units_each=2))
-
-
 def test_a_run_is_in_the_way_until_its_end_and_for_ever_without_one() -> None:
     wanted = booked(1, 3, units_each=4)
     assert FreeSlots(pool((4, [run(1, 5)]))).next_free(wanted, at(LAST)) == at(5)
@@ -74,7 +62,7 @@ def test_a_free_slot_begins_on_a_whole_minute() -> None:
     )
 
 
-def test_a_borrowed_run_is_not_in_the_way_the_youngest_first() -> None:
+def test_borrowed_runs_are_not_in_the_way_and_the_youngest_end_first() -> None:
     own, borrowed = run(2, None, age=9), run(2, None, age=1)
     state = pool((2, [own]), (2, [borrowed]), nominal=2)
     assert FreeSlots(state).is_free(booked(1, 3, units_each=2))
@@ -130,7 +118,7 @@ def test_a_booking_is_not_in_its_own_way() -> None:
     assert FreeSlots(pool((4, []), bookings=[mine])).is_free(replace(mine, ends_at=at(4)))
 
 
-def test_a_run_of_another_pool_on_the_same_node_is_never_asked_back() -> None:
+def test_a_run_of_another_pool_on_the_same_node_is_never_preempted() -> None:
     state = pool((2, [run(2, None, in_pool=False)]), nominal=0, books=2)
     assert FreeSlots(state).next_free(booked(1, 3, units_each=2), at(LAST)) is None
 

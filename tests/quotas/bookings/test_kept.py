@@ -35,9 +35,7 @@ def carols(stage: Stage, gpus: int, *, minutes: int | None) -> Claim:
     return again(claim)
 
 
-def test_a_run_that_may_still_be_there_waits_and_is_told_that_it_is_booked(
-    stage: Stage, booking: Booking
-) -> None:
+def test_a_run_that_may_still_be_there_waits_because_of_the_booking(stage: Stage, booking: Booking) -> None:
     for minutes in (None, 24 * 60):
         claim = carols(stage, 2, minutes=minutes)
         assert (claim.state, claim.reason_code) == (Claim.State.WAITING, "booked")
@@ -50,7 +48,7 @@ def test_a_run_that_surely_ends_before_begins_and_is_held_to_that(stage: Stage, 
     assert claim.ends_at <= booking.starts_at
 
 
-def test_once_it_begins_its_tenants_runs_get_its_places_before_those_who_wait_longer(
+def test_once_it_begins_its_tenants_runs_get_its_places_before_older_requests(
     stage: Stage, booking: Booking
 ) -> None:
     long = carols(stage, 2, minutes=None)
@@ -61,7 +59,7 @@ def test_once_it_begins_its_tenants_runs_get_its_places_before_those_who_wait_lo
     assert again(long).state == Claim.State.WAITING
 
 
-def test_after_it_is_cancelled_who_waited_begins(stage: Stage, booking: Booking) -> None:
+def test_after_it_is_cancelled_waiting_requests_start(stage: Stage, booking: Booking) -> None:
     claim = carols(stage, 2, minutes=None)
     bookings.cancel(stage.cast.alice, booking)
     stage.admit()
@@ -78,7 +76,7 @@ def test_a_run_in_its_place_does_not_take_a_second_one(stage: Stage, booking: Bo
     assert changed.ends_at == booking.ends_at + HOUR
 
 
-def test_a_borrowed_run_in_the_way_is_asked_back_before_it_begins_though_nobody_waits(stage: Stage) -> None:
+def test_a_borrowed_run_in_the_way_is_preempted_before_it_begins_though_nobody_waits(stage: Stage) -> None:
     stage.change_node("gpu-2", ready=False)
     Quota.objects.filter(tenant=stage.cast.second).update(nominal_gpus=1, borrowing_limit_gpus=3)
     own, borrowed = stage.running(1, by=stage.cast.carol), stage.running(3, by=stage.cast.carol)
@@ -93,7 +91,7 @@ def test_a_borrowed_run_in_the_way_is_asked_back_before_it_begins_though_nobody_
     assert again(own).reclaim_at is None
 
 
-def test_nobody_is_asked_for_a_place_that_its_tenant_has_no_quota_left_to_use(stage: Stage) -> None:
+def test_nobody_is_preempted_for_a_place_that_its_tenant_has_no_quota_to_use(stage: Stage) -> None:
     mine = stage.running(4)
     Quota.objects.filter(tenant=stage.cast.second).update(nominal_gpus=1, borrowing_limit_gpus=3)
     stage.running(1, by=stage.cast.carol)

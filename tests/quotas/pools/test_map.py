@@ -14,17 +14,9 @@ from quotas.pools.gpu_map import Held, Kind, NodeRow, node_row
 from quotas.pools.health import Trouble
 
 
-def row(
-    *held: Held,
-    offered: int = 4,
-    broken: int = 0,
-    per_gpu: int = 1,
-    trouble: Trouble = Trouble.NONE,
-    kept: int = 0,
-) -> NodeRow:
-    return node_row(
-        "gpu-1", trouble, offered=offered, broken=broken, held=held, units_per_gpu=per_gpu, kept=kept
-    )
+def row(*held: Held, trouble: Trouble = Trouble.NONE, **values: Any) -> NodeRow:
+    given: dict[str, Any] = {"offered": 4, "broken": 0, "units_per_gpu": 1}
+    return node_row("gpu-1", trouble, held=held, **(given | values))
 
 
 def drawn(node: NodeRow) -> list[list[tuple[str, float]]]:
@@ -43,12 +35,12 @@ def test_ones_own_come_first_and_what_is_free_last() -> None:
 
 
 def test_a_shared_gpu_is_cut_into_its_slices() -> None:
-    node = row(Held(Kind.MINE, 1), Held(Kind.OTHER, 4, "another tenant"), offered=8, per_gpu=4)
+    node = row(Held(Kind.MINE, 1), Held(Kind.OTHER, 4, "another tenant"), offered=8, units_per_gpu=4)
     assert drawn(node) == [[("mine", 25)] + [("other", 25)] * 3, [("other", 25)] + [("free", 25)] * 3]
 
 
 def test_more_slices_than_one_can_count_are_drawn_as_a_share() -> None:
-    node = row(Held(Kind.MINE, 30), offered=100, per_gpu=100)
+    node = row(Held(Kind.MINE, 30), offered=100, units_per_gpu=100)
     assert drawn(node) == [[("mine", 30), ("free", 70)]]
 
 
@@ -65,13 +57,17 @@ def test_each_part_is_said_in_words(held: Held, words: str) -> None:
     assert row(held).parts[0][1] == words
 
 
-def test_where_nothing_new_may_go_nothing_is_free() -> None:
-    node = row(Held(Kind.MINE, 1), trouble=Trouble.CORDONED)
-    assert node.words == "1 yours · 3 out of use"
-
-
-def test_a_gpu_that_the_node_has_and_does_not_offer_is_out_of_use() -> None:
-    assert row(offered=3, broken=1).words == "3 free · 1 out of use"
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        (row(Held(Kind.MINE, 1), trouble=Trouble.CORDONED), "1 yours · 3 out of use"),
+        (row(offered=3, broken=1), "3 free · 1 out of use"),  # it has one that it does not offer
+        (row(Held(Kind.OTHER, 1), kept=2), "1 taken by others · 2 booked · 1 free"),
+        (row(kept=2, trouble=Trouble.NOT_READY), "4 out of use"),
+    ],
+)
+def test_only_units_that_can_be_given_are_free(node: NodeRow, words: str) -> None:
+    assert node.words == words
 
 
 def test_what_is_asked_back_says_until_when_and_stays_whose_it_is() -> None:
@@ -82,19 +78,13 @@ def test_what_is_asked_back_says_until_when_and_stays_whose_it_is() -> None:
     assert [gpu[0].is_asked_back for gpu in node.gpus] == [True, False, False, False]
 
 
-def test_what_a_booking_keeps_is_not_free() -> None:
-    assert row(Held(Kind.OTHER, 1), kept=2).words == "1 taken by others · 2 booked · 1 free"
-    assert row(kept=2, trouble=Trouble.NOT_READY).words == "4 out of use"
-
-
 class TestCards:
     """Nodes whose GPUs are known one by one."""
 
     CARDS: ClassVar = {"GPU-a": True, "GPU-b": True, "GPU-c": False}
 
     def row(self, *held: Held, **values: Any) -> NodeRow:
-        given: dict[str, Any] = {"offered": 200, "broken": 100, "units_per_gpu": 100, "cards": self.CARDS}
-        return node_row("gpu-1", Trouble.NONE, held=held, **(given | values))
+        return row(*held, offered=200, broken=100, units_per_gpu=100, cards=self.CARDS, **values)
 
     def test_each_is_drawn_with_what_is_on_it(self) -> None:
         node = self.row(
@@ -148,7 +138,7 @@ def test_scattered_room_is_said_in_words(free: list[int], asked: list[int], per_
 def test_whatever_is_held_is_drawn_and_nothing_else(
     offered: int, per_gpu: int, held: list[tuple[Kind, int]]
 ) -> None:
-    node = row(*(Held(kind, units, "x") for kind, units in held), offered=offered, per_gpu=per_gpu)
+    node = row(*(Held(kind, units, "x") for kind, units in held), offered=offered, units_per_gpu=per_gpu)
     wanted: dict[Any, float] = dict.fromkeys(Kind, 0)
     for kind, units in held:
         wanted[kind] += units

@@ -15,20 +15,16 @@ from django.utils import timezone
 
 from accounts.access import Actor
 from clusters.models import Node, PodUsage
-from quotas.models import Booking, Claim, Sharing
+from quotas.models import Booking, Claim, Pool, Sharing
 from quotas.queries import queues_of
 from quotas.sharing import STRATEGIES
-from tests.cast import GIB, Cast, make_cast
+from tests.cast import GIB, Cast
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def cast() -> Cast:
-    return make_cast()
+EARLIER = timezone.now() - timedelta(minutes=9)
 
 
 def page_of(actor: Actor, path: str = "/gpus/") -> str:
@@ -93,17 +89,19 @@ def test_what_is_broken_closed_or_not_berths_is_said(cast: Cast) -> None:
     assert "2 outside Berth · 2 free · 1 out of use" in seen
 
 
-def test_a_claim_whose_end_nobody_has_proven_is_held_back(cast: Cast) -> None:
-    workspace = make_workspace(cast, cast.bob)
-    Claim.objects.filter(holder_id=workspace.pk).update(end_unproven_since=timezone.now())
-    assert "1 held back · 3 free" in page_of(cast.bob)
-
-
-def test_what_is_asked_back_is_said_to_whoever_looks(cast: Cast) -> None:
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"end_unproven_since": EARLIER}, "1 held back · 3 free"),
+        ({"reclaim_at": EARLIER, "reclaim_code": "owner_waits"}, "1 being reclaimed"),
+    ],
+)
+def test_everybody_sees_what_is_held_back_or_reclaimed(
+    cast: Cast, values: dict[str, Any], words: str
+) -> None:
     workspace = make_workspace(cast, cast.carol)
-    soon = timezone.now() + timedelta(minutes=9)
-    Claim.objects.filter(holder_id=workspace.pk).update(reclaim_at=soon, reclaim_code="owner_waits")
-    assert "1 being reclaimed" in page_of(cast.bob)
+    Claim.objects.filter(holder_id=workspace.pk).update(**values)
+    assert words in page_of(cast.bob)
 
 
 def test_bookings_are_told_and_kept_by_title_to_their_tenant_alone(cast: Cast) -> None:
@@ -143,13 +141,6 @@ def test_free_gpus_that_are_scattered_are_told_where_somebody_waits_for_them(cas
     assert "Free: 4 GPUs, on 2 nodes: 2 and 2. 1 request for 3 on one node waits." in page_of(cast.bob)
 
 
-def test_a_pool_out_of_use_says_so(cast: Cast) -> None:
-    assert "This pool is out of use." not in page_of(cast.bob)
-    cast.pool.is_open = False
-    cast.pool.save()
-    assert "This pool is out of use." in page_of(cast.bob)
-
-
 @pytest.mark.parametrize("sharing", Sharing.values)
 def test_every_way_of_sharing_is_explained(cast: Cast, sharing: str) -> None:
     cast.pool.sharing, cast.pool.units_per_gpu, cast.pool.unit_memory_mib = sharing, 4, 10_240
@@ -157,17 +148,19 @@ def test_every_way_of_sharing_is_explained(cast: Cast, sharing: str) -> None:
     assert str(STRATEGIES[Sharing(sharing)].neighbours) in html.unescape(page_of(cast.bob))
 
 
-def test_without_gpus_the_page_says_so(cast: Cast) -> None:
-    cast.pool.resource_name = ""
-    cast.pool.save()
-    assert "There are no GPUs yet" in page_of(cast.bob)
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [({"is_open": False}, "This pool is out of use."), ({"resource_name": ""}, "There are no GPUs yet")],
+)
+def test_the_page_says_what_is_missing(cast: Cast, values: dict[str, Any], words: str) -> None:
+    assert words not in page_of(cast.bob)
+    Pool.objects.update(**values)
+    assert words in page_of(cast.bob)
 
 
 def test_queries_do_not_grow_with_what_there_is(cast: Cast) -> None:
     def asked() -> int:
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
+        with CaptureQueriesContext(connection) as queries:
             page_of(cast.bob)
         return len(queries)
 
@@ -181,21 +174,10 @@ def test_queries_do_not_grow_with_what_there_is(cast: Cast) -> None:
     assert asked() == few
 
 
-def many_nodes(cast: Cast, count: int) -> None:
-    def node(number: int) -> dict[str, Any]:
-        amounts = {"cpu": 64_000, "memory": 512 * GIB, "pods": 110, "nvidia.com/gpu": 8}
-        return {
-            "name": f"node-{number}",
-            "ready": True,
-            "labels": cast.pool.node_labels,
-            "allocatable": amounts,
-        }
-
-    Node.objects.bulk_create(Node(cluster=cast.cluster, **node(number)) for number in range(count))
-
-
 def test_a_large_pool_is_folded_and_quick(cast: Cast) -> None:
-    many_nodes(cast, 500)
+    has = {"cpu": 64_000, "memory": 512 * GIB, "pods": 110, "nvidia.com/gpu": 8}
+    like = {"cluster": cast.cluster, "ready": True, "labels": cast.pool.node_labels, "allocatable": has}
+    Node.objects.bulk_create(Node(name=f"node-{number}", **like) for number in range(500))
     began = time.thread_time()  # CPU time of this thread: other processes may be busy
     seen = page_of(cast.bob)
     took_seconds = time.thread_time() - began

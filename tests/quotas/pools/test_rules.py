@@ -10,23 +10,20 @@ from clusters.models import Cluster
 from quotas.models import Pool
 from quotas.pools.rules import faults
 
+MIG: dict[str, Any] = {"sharing": "mig", "units_per_gpu": 7}
+CORES: dict[str, Any] = {"sharing": "gpu-manager", "units_per_gpu": 100, "gpu_memory_mib": 1}
 GOOD: list[dict[str, Any]] = [
     {},
     {"resource_name": "amd.com/gpu", "node_labels": {"zone": "a", "amd.com/gpu.family": "MI300"}},
     {"resource_name": "rdma/hca_shared"},
     {"resource_name": ""},
     {"match_product": "NVIDIA-A100-SXM4-80GB", "match_compute_capability": "8.6", "match_ecc": True},
-    {"sharing": "mig", "units_per_gpu": 7, "resource_name": "nvidia.com/mig-1g.10gb"},
-    {"sharing": "mig", "units_per_gpu": 7, "mig_profile": "1g.10gb"},
+    MIG | {"resource_name": "nvidia.com/mig-1g.10gb"},
+    MIG | {"mig_profile": "1g.10gb"},
     {"sharing": "time-slicing", "units_per_gpu": 4, "one_unit_each": True},
     {"sharing": "mps", "units_per_gpu": 4, "resource_name": "nvidia.com/gpu.shared"},
     {"sharing": "hami", "units_per_gpu": 100, "gpu_memory_mib": 40_960},
-    {
-        "sharing": "gpu-manager",
-        "units_per_gpu": 100,
-        "gpu_memory_mib": 1,
-        "resource_name": "tencent.com/vcuda-core",
-    },
+    CORES | {"resource_name": "tencent.com/vcuda-core"},
     {
         "tolerations": [
             {"key": "gpu", "operator": "Exists"},
@@ -49,57 +46,47 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("compute_capability", {"compute_capability": "Ampere"}),
     ("resource_name", {"resource_name": "gpu"}),
     ("resource_name", {"resource_name": "nvidia.com/"}),
-    ("mig_profile", {"mig_profile": "1g.10", "sharing": "mig", "units_per_gpu": 7}),
+    ("mig_profile", MIG | {"mig_profile": "1g.10"}),
     ("mig_profile", {"mig_profile": "1g.10gb"}),
-    ("mig_profile", {"sharing": "mig", "units_per_gpu": 7}),
-    (
-        "mig_profile",
-        {
-            "sharing": "mig",
-            "units_per_gpu": 7,
-            "resource_name": "nvidia.com/mig-1g.10gb",
-            "mig_profile": "2g.20gb",
-        },
-    ),
-    ("resource_name", {"sharing": "mig", "units_per_gpu": 7, "resource_name": "amd.com/gpu"}),
+    ("mig_profile", MIG),
+    ("mig_profile", MIG | {"resource_name": "nvidia.com/mig-1g.10gb", "mig_profile": "2g.20gb"}),
+    ("resource_name", MIG | {"resource_name": "amd.com/gpu"}),
     ("units_per_gpu", {"units_per_gpu": 4}),
     ("units_per_gpu", {"sharing": "time-slicing"}),
     ("units_per_gpu", {"sharing": "mps"}),
     ("units_per_gpu", {"sharing": "hami", "units_per_gpu": 10, "gpu_memory_mib": 1}),
     ("gpu_memory_mib", {"sharing": "hami", "units_per_gpu": 100}),
-    ("resource_name", {"sharing": "gpu-manager", "units_per_gpu": 100, "gpu_memory_mib": 1}),
+    ("resource_name", CORES),
     ("one_unit_each", {"one_unit_each": True}),
     ("ecc", {"ecc": True, "match_ecc": False}),
     ("unit_memory_mib", {"unit_memory_mib": 2, "gpu_memory_mib": 1}),
     ("sharing", {"resource_name": "", "sharing": "mig"}),
     ("driver_path", {"resource_name": "", "driver_path": "/opt/nvidia"}),
-    ("driver_path", {"driver_path": "opt/nvidia"}),
-    ("driver_path", {"driver_path": "/opt/../etc/kubernetes"}),
-    ("driver_path", {"driver_path": "/opt"}),
-    ("driver_path", {"driver_path": "/etc/kubernetes/pki"}),
-    ("driver_path", {"driver_path": "/var/lib/kubelet/pods"}),
-    ("driver_path", {"driver_path": "/var/lib"}),  # a parent of it
-    ("driver_path", {"driver_path": "/var/lib/containerd"}),
     ("image_pull_secrets", {"image_pull_secrets": {"name": "registry"}}),
     ("image_pull_secrets", {"image_pull_secrets": ["My Registry"]}),
-    ("runtime_class", {"runtime_class": "NVIDIA runtime"}),
-    ("tolerations", {"tolerations": {"key": "gpu"}}),
-    ("tolerations", {"tolerations": ["gpu"]}),
-    ("tolerations", {"tolerations": [{"key": 5, "operator": "Exists"}]}),
-    ("tolerations", {"tolerations": [{"key": "a\nb", "operator": "Exists"}]}),
-    ("tolerations", {"tolerations": [{"key": "a", "value": {"b": "c"}}]}),
-    (
-        "tolerations",
-        {"tolerations": [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}]},
-    ),
     ("image_pull_secrets", {"image_pull_secrets": ["a" * 254]}),
-    ("tolerations", {"tolerations": [{"key": "gpu", "operator": "In"}]}),
-    ("tolerations", {"tolerations": [{"key": "gpu", "effect": "Never"}]}),
-    ("tolerations", {"tolerations": [{"effect": "NoSchedule"}]}),
-    ("tolerations", {"tolerations": [{"key": "gpu", "operator": "Exists", "value": "x"}]}),
-    ("tolerations", {"tolerations": [{"key": "gpu", "tolerationSeconds": 5}]}),
-    ("tolerations", {"tolerations": [{"name": "gpu"}]}),
+    ("runtime_class", {"runtime_class": "NVIDIA runtime"}),
 ]
+BAD_PATHS = [
+    "opt/nvidia", "/opt/../etc/kubernetes", "/opt", "/etc/kubernetes/pki", "/var/lib/kubelet/pods", "/var/lib",
+    "/var/lib/containerd",
+]  # fmt: skip
+BAD_TOLERATIONS: list[Any] = [
+    {"key": "gpu"},
+    ["gpu"],
+    [{"key": 5, "operator": "Exists"}],
+    [{"key": "a\nb", "operator": "Exists"}],
+    [{"key": "a", "value": {"b": "c"}}],
+    [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}],
+    [{"key": "gpu", "operator": "In"}],
+    [{"key": "gpu", "effect": "Never"}],
+    [{"effect": "NoSchedule"}],
+    [{"key": "gpu", "operator": "Exists", "value": "x"}],
+    [{"key": "gpu", "tolerationSeconds": 5}],
+    [{"name": "gpu"}],
+]
+BAD += [("driver_path", {"driver_path": path}) for path in BAD_PATHS]
+BAD += [("tolerations", {"tolerations": tolerations}) for tolerations in BAD_TOLERATIONS]
 
 
 @pytest.mark.parametrize("values", GOOD)

@@ -17,7 +17,7 @@ from quotas.pools.health import Trouble
 from quotas.pools.map_queries import Nodes, Viewer
 from quotas.pools.nodes import nodes_of
 from quotas.templatetags.gpus import gpu_cells
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
@@ -25,34 +25,33 @@ from workspaces.models import Workspace
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def cast() -> Cast:
-    return make_cast()
-
-
 def gpu(cast: Cast, index: int, *, node: str = "gpu-1", **values: Any) -> Gpu:
-    told_now = {
-        "memory_mib": 81_920,
-        "utilization_percent": 73,
-        "memory_used_mib": 12_595,
-        "sample": {"temperature_celsius": 54},
-        "seen_at": timezone.now(),
-    }
-    return Gpu(cluster=cast.cluster, node=node, uuid=f"GPU-{node}-{index}", index=index, **told_now | values)
+    use = {"utilization_percent": 73, "memory_used_mib": 12_595, "sample": {"temperature_celsius": 54}}
+    reported = {"memory_mib": 81_920, "seen_at": timezone.now(), **use}
+    return Gpu(cluster=cast.cluster, node=node, uuid=f"GPU-{node}-{index}", index=index, **reported | values)
+
+
+def report(cast: Cast, count: int = 4, *, held: int | None = None, broken: int | None = None) -> None:
+    """Create GPUs of gpu-1 as the agent reports them. Bob's workspace has the one that is held."""
+    pod = in_pod(make_workspace(cast, cast.bob)) if held is not None else {}
+    Gpu.objects.bulk_create(
+        gpu(cast, at, held_by=[pod] if at == held else [], out_code="gpu_lost" if at == broken else "")
+        for at in range(count)
+    )
 
 
 def in_pod(workspace: Workspace) -> dict[str, str]:
     """Create the workspace's pod on gpu-1. Return its names as the kubelet reports them."""
-    PodUsage.objects.create(
-        cluster=workspace.pool.cluster,
-        uid=str(workspace.pk),
-        namespace="berth-demo",
-        name=f"{workspace.name}-0",
-        node="gpu-1",
-        run=workspace.run,
-        requests={workspace.pool.resource_name: 1},
-    )
-    return {"namespace": "berth-demo", "pod": f"{workspace.name}-0", "container": "main"}
+    names = {"namespace": "berth-demo", "name": f"{workspace.name}-0"}
+    counted = {"run": workspace.run, "requests": {workspace.pool.resource_name: 1}}
+    cluster, uid = workspace.pool.cluster, str(workspace.pk)
+    PodUsage.objects.create(cluster=cluster, uid=uid, node="gpu-1", **names, **counted)
+    return {"namespace": names["namespace"], "pod": names["name"], "container": "main"}
+
+
+def offer_three_of_four(cast: Cast) -> None:
+    resource = cast.pool.resource_name
+    Node.objects.filter(name="gpu-1").update(capacity={resource: 4}, allocatable={resource: 3})
 
 
 def row(cast: Cast, node: str = "gpu-1") -> NodeRow:
@@ -65,7 +64,7 @@ def kinds(node: NodeRow) -> list[list[str]]:
     return [[str(part.kind) for part in gpu] for gpu in node.gpus]
 
 
-def test_how_busy_a_gpu_is_is_said_in_words(cast: Cast) -> None:
+def test_the_use_of_a_gpu_is_said_in_words(cast: Cast) -> None:
     late = gpu(cast, 1, seen_at=timezone.now() - timedelta(minutes=5))
     mig = gpu(cast, 0, utilization_percent=None, memory_used_mib=None, sample={})
     Gpu.objects.bulk_create([mig, late, gpu(cast, 2)])
@@ -80,8 +79,7 @@ def test_how_busy_a_gpu_is_is_said_in_words(cast: Cast) -> None:
 
 
 def test_a_unit_is_drawn_on_the_gpu_that_the_kubelet_gave(cast: Cast) -> None:
-    held = in_pod(make_workspace(cast, cast.bob))
-    Gpu.objects.bulk_create(gpu(cast, index, held_by=[held] if index == 2 else []) for index in range(4))
+    report(cast, held=2)
     assert kinds(row(cast)) == [["free"], ["free"], ["mine"], ["free"]]
     assert row(cast).words == "1 yours · 3 free"
 
@@ -89,14 +87,12 @@ def test_a_unit_is_drawn_on_the_gpu_that_the_kubelet_gave(cast: Cast) -> None:
 def test_slices_of_one_gpu_are_drawn_on_it(cast: Cast) -> None:
     cast.pool.sharing, cast.pool.units_per_gpu = "time-slicing", 2
     cast.pool.save()
-    held = in_pod(make_workspace(cast, cast.bob))
-    Gpu.objects.bulk_create(gpu(cast, index, held_by=[held] if index == 1 else []) for index in range(2))
+    report(cast, 2, held=1)
     assert kinds(row(cast)) == [["free", "free"], ["mine", "free"]]
 
 
 def test_a_broken_gpu_is_out_where_it_is_and_says_why(cast: Cast) -> None:
-    rows = [gpu(cast, index, out_code="gpu_lost" if index == 1 else "") for index in range(4)]
-    Gpu.objects.bulk_create(rows)
+    report(cast, broken=1)
     node = row(cast)
     assert kinds(node)[1] == ["out"]
     assert node.words == "4 out of use"  # the next pod there might get the broken one
@@ -104,35 +100,29 @@ def test_a_broken_gpu_is_out_where_it_is_and_says_why(cast: Cast) -> None:
     assert node.told[1].words.startswith("GPU 1 is out of use.")
 
 
-def test_what_the_device_plugin_withdrew_is_none_that_somebody_has(cast: Cast) -> None:
-    held = in_pod(make_workspace(cast, cast.bob))
-    Gpu.objects.bulk_create(gpu(cast, index, held_by=[held] if index == 3 else []) for index in range(4))
-    resource = cast.pool.resource_name
-    Node.objects.filter(name="gpu-1").update(capacity={resource: 4}, allocatable={resource: 3})
+def test_a_withdrawn_gpu_is_drawn_on_one_that_nobody_has(cast: Cast) -> None:
+    report(cast, held=3)
+    offer_three_of_four(cast)
     assert kinds(row(cast)) == [["free"], ["free"], ["out"], ["mine"]]
     assert row(cast).words == "1 yours · 2 free · 1 out of use"
 
 
-def test_who_holds_a_withdrawn_gpu_leaves_one_that_works_to_nobody(cast: Cast) -> None:
-    held = in_pod(make_workspace(cast, cast.bob))
-    Gpu.objects.bulk_create(
-        [*(gpu(cast, index) for index in range(3)), gpu(cast, 3, out_code="gpu_lost", held_by=[held])]
-    )
-    resource = cast.pool.resource_name
-    Node.objects.filter(name="gpu-1").update(capacity={resource: 4}, allocatable={resource: 3})
+def test_a_run_on_a_withdrawn_gpu_keeps_one_that_works_from_others(cast: Cast) -> None:
+    report(cast, held=3, broken=3)
+    offer_three_of_four(cast)
     assert row(cast).words == "1 yours · 2 free · 1 out of use"  # one of three usable GPUs is taken
     assert sorted(kinds(row(cast))) == [["free"], ["free"], ["mine"], ["out"]]
 
 
 def test_where_agents_and_kubernetes_count_differently_places_are_not_claimed(cast: Cast) -> None:
-    Gpu.objects.bulk_create(gpu(cast, index) for index in range(3))
+    report(cast, 3)
     node = row(cast)
     assert node.words == "4 free"
     assert [one for _parts, one in node.cells] == [None] * 4
     assert len(node.told) == 3
 
 
-def test_everybody_reads_how_busy_each_is_and_nobody_more_of_others_than_before(cast: Cast) -> None:
+def test_everybody_sees_the_use_of_each_gpu_and_no_names_of_others(cast: Cast) -> None:
     held = in_pod(make_workspace(cast, cast.carol, name="carols-secret"))
     Gpu.objects.bulk_create(gpu(cast, index, held_by=[held] if index == 0 else []) for index in range(4))
     seen = browser(cast.bob).get("/gpus/").content.decode()
@@ -141,7 +131,7 @@ def test_everybody_reads_how_busy_each_is_and_nobody_more_of_others_than_before(
         assert hidden not in seen
 
 
-def test_one_query_reads_what_all_agents_tell(cast: Cast) -> None:
+def test_one_query_reads_all_reports(cast: Cast) -> None:
     def asked() -> int:
         with CaptureQueriesContext(connection) as queries:
             browser(cast.bob).get("/gpus/")
@@ -152,7 +142,7 @@ def test_one_query_reads_what_all_agents_tell(cast: Cast) -> None:
     assert asked() == few
 
 
-def test_what_is_drawn_is_text_and_never_markup() -> None:
+def test_words_in_the_drawing_are_escaped() -> None:
     piece, used = Segment(Kind.OTHER, 0, 50, "<b>&"), GpuReport("<i>", use_percent=80)
     drawn = gpu_cells(NodeRow("", Trouble.NONE, (), ((piece,),), told=(used,), is_by_card=True), is_cut=True)
     assert "<title>&lt;b&gt;&amp;\n&lt;i&gt;</title>" in drawn
