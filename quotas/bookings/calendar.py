@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
-from uuid import UUID
 
 from django.utils import timezone
 
@@ -98,12 +96,7 @@ class PoolWeek:
 def weeks_of(actor: Actor, pools: Sequence[Pool], week: Week) -> list[PoolWeek]:
     """Return the bookings of each pool in that week. A few queries, whatever the number of pools."""
     begins, *_days, ends = week.midnights
-    rows = bookings.in_pools(actor).filter(
-        pool__in=pools, starts_at__lt=ends, ends_at__gt=begins, cancelled_at=None
-    )
-    by_pool: defaultdict[UUID, list[bookings.Seen]] = defaultdict(list)
-    for seen in bookings.seen(actor, rows.order_by("starts_at", "pk")):
-        by_pool[seen.booking.pool_id].append(seen)
+    by_pool = bookings.seen_by_pool(actor, pools, begins, ends)
     nodes = nodes_of(pools, with_runs=False)
     return [
         PoolWeek(

@@ -7,23 +7,25 @@ of two people who book the same at once one gets it, and the other learns the ne
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.access import Actor, not_there, require_owner, roles_of, visible_tenants
 from accounts.models import Role, Tenant
 from accounts.trail import audit
 from quotas import admission, live, passes
-from quotas.bookings import notices as booking_notices
+from quotas.bookings.notices import notify_of
 from quotas.bookings.rules import Wish, free, is_less, refuse_change, told_when_free
-from quotas.models import Booking, Claim, Pool
+from quotas.models import Booking, Pool
 from quotas.scheduling import as_gpus
 
 CHANGING = ("title", "starts_at", "ends_at", "places")
@@ -38,14 +40,9 @@ class Seen:
     may_change: bool
 
 
-def visible(actor: Actor) -> QuerySet[Booking]:
-    """Return the bookings of the actor's tenants."""
-    rows = Booking.objects.filter(tenant__in=visible_tenants(actor))
-    return rows.select_related("pool", "tenant", "created_by")
-
-
 def get(actor: Actor, booking_id: UUID) -> Booking:
-    booking = visible(actor).filter(pk=booking_id).first()
+    """Return a booking of one of the actor's tenants."""
+    booking = in_pools(actor).filter(pk=booking_id, tenant__in=visible_tenants(actor)).first()
     if booking is None:
         raise not_there()
     return booking
@@ -55,6 +52,17 @@ def in_pools(actor: Actor) -> QuerySet[Booking]:
     """Return all bookings that keep GPUs, and the cancelled ones of the actor's tenants."""
     rows = Booking.objects.filter(Q(tenant__in=visible_tenants(actor)) | Q(cancelled_at=None))
     return rows.select_related("pool", "tenant", "created_by")
+
+
+def seen_by_pool(
+    actor: Actor, pools: Sequence[Pool], begins: datetime, ends: datetime
+) -> defaultdict[UUID, list[Seen]]:
+    """Return the bookings of each pool that keep GPUs at some time between the two."""
+    rows = in_pools(actor).filter(pool__in=pools, starts_at__lt=ends, ends_at__gt=begins, cancelled_at=None)
+    found: defaultdict[UUID, list[Seen]] = defaultdict(list)
+    for one in seen(actor, rows.order_by("starts_at", "pk")):
+        found[one.booking.pool_id].append(one)
+    return found
 
 
 def seen(actor: Actor, rows: Iterable[Booking]) -> list[Seen]:
@@ -79,7 +87,7 @@ def book(actor: Actor, tenant: Tenant, pool: Pool, wish: Wish) -> Booking:
             units_each=wanted.units_each,
         )
         _record(actor, booking, "create")
-        booking_notices.booked(actor.user, booking, slots.asked_back(wanted))
+        notify_of("booked", booking, actor.user, slots.asked_back(wanted))
     return booking
 
 
@@ -96,11 +104,11 @@ def change(actor: Actor, booking: Booking, wish: Wish) -> Booking:
         if not is_less(wish, was):
             wanted, slots = free(booking.tenant, fresh, wish, booking.pk, begins_at=booking.starts_at)
             asked_back = slots.asked_back(wanted)
-        booking.title, booking.starts_at, booking.ends_at = wish.title, wish.starts_at, wish.ends_at
-        booking.places = wish.places
+        for name in CHANGING:
+            setattr(booking, name, getattr(wish, name))
         booking.save(update_fields=CHANGING)
         if replace(wish, title=was.title) != was:
-            booking_notices.changed(actor.user, booking, asked_back)
+            notify_of("changed", booking, actor.user, asked_back)
         before = {name: getattr(was, name) for name in CHANGING if getattr(was, name) != getattr(wish, name)}
         _record(actor, booking, "change", before)
     return booking
@@ -115,7 +123,7 @@ def cancel(actor: Actor, booking: Booking) -> bool:
         if not still.update(cancelled_at=now):
             return False
         _record(actor, booking, "cancel")
-        booking_notices.cancelled(actor.user, booking)
+        notify_of("cancelled", booking, actor.user)
     return True
 
 
@@ -141,12 +149,3 @@ def _record(actor: Actor, booking: Booking, verb: str, before: dict[str, Any] | 
     if before is not None:
         data["before"] = {name: str(value) for name, value in before.items()}
     audit.record(actor, f"booking.{verb}", target=booking, tenant=booking.tenant, data=data)
-
-
-def place_now(tenant: Tenant, pool_slug: str, units: int) -> Booking | None:
-    """Return a booking that has begun, with a free place in which such a run of the tenant would start."""
-    running = Booking.objects.filter(
-        Booking.in_state(Booking.State.RUNNING), tenant=tenant, pool__slug=pool_slug
-    )
-    used = Count("claims", filter=Q(claims__state=Claim.State.ADMITTED))
-    return running.filter(units_each__gte=units).alias(used=used).filter(used__lt=F("places")).first()

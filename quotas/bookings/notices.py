@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, visible_tenants
@@ -18,39 +18,23 @@ from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.notifying import notify
 from accounts.notices.words import Words
+from quotas.bookings.rules import in_words
 from quotas.models import Booking, Claim
 
 SUBJECT = "booking"
 
 
-def booked(by: User, booking: Booking, asked_back: Collection[UUID]) -> None:
-    """Notify of a booking, in its transaction."""
-    _tell("booked", _people_of(booking, by), booking, by)
-    _tell_who_borrows(by, booking, asked_back)
+def notify_of(code: str, booking: Booking, by: User, asked_back: Collection[UUID] = ()) -> None:
+    """Notify of what somebody did (booked, changed, cancelled), in its transaction.
+
+    People of the tenant who may launch there get a notice, and people whose borrowed runs may have to end for it.
+    """
+    seats = Membership.objects.filter(tenant=booking.tenant).exclude(role=Role.VIEWER)
+    _notify(code, User.objects.filter(memberships__in=seats), booking, by)
+    _notify("asked_back", User.objects.filter(claims__in=asked_back).distinct(), booking, by)
 
 
-def changed(by: User, booking: Booking, asked_back: Collection[UUID]) -> None:
-    """Notify of a new time or size, in the transaction of the change."""
-    _tell("changed", _people_of(booking, by), booking, by)
-    _tell_who_borrows(by, booking, asked_back)
-
-
-def cancelled(by: User, booking: Booking) -> None:
-    _tell("cancelled", _people_of(booking, by), booking, by)
-
-
-def _tell_who_borrows(by: User, booking: Booking, asked_back: Collection[UUID]) -> None:
-    borrowing = User.objects.filter(claims__in=asked_back, is_active=True).distinct()
-    _tell("asked_back", [person for person in borrowing if person != by], booking, by)
-
-
-def _people_of(booking: Booking, by: User) -> list[User]:
-    """Return those who may launch there, without the person who acted."""
-    seats = Membership.objects.filter(tenant=booking.tenant, user__is_active=True).exclude(role=Role.VIEWER)
-    return [seat.user for seat in seats.exclude(user=by).select_related("user")]
-
-
-def _tell(code: str, people: Iterable[User], booking: Booking, by: User) -> None:
+def _notify(code: str, people: QuerySet[User], booking: Booking, by: User) -> None:
     data: dict[str, Any] = {
         "code": code,
         "by": by.get_username(),
@@ -60,15 +44,12 @@ def _tell(code: str, people: Iterable[User], booking: Booking, by: User) -> None
     }
     notify(
         Kind.BOOKING,
-        list(people),
+        list(people.filter(is_active=True).exclude(pk=by.pk)),
         subject=SUBJECT,
         subject_id=booking.pk,
         key=f"{SUBJECT} {uuid4()}",
         data=data,
     )
-
-
-# --- Words
 
 
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
@@ -85,43 +66,30 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
 
 
 def _words(notice: Notice, booking: Booking, user: User) -> Words:
-    data = {**notice.data, "tenant": booking.tenant.name, "title": booking.title}
-    data |= {name: _in_words(notice.data[name]) for name in ("starts_at", "ends_at")}
+    times = {name: in_words(datetime.fromisoformat(notice.data[name])) for name in ("starts_at", "ends_at")}
+    data = {**notice.data, "tenant": booking.tenant.name, "title": booking.title, **times}
     is_past = bool(booking.cancelled_at) or booking.ends_at <= timezone.now()
-    if notice.data["code"] == "asked_back":
-        still_runs = Claim.objects.filter(user=user, pool=booking.pool, state=Claim.State.ADMITTED).exists()
-        return Words(
-            title=_("GPUs of %(pool)s are booked from %(starts_at)s") % data,
-            text=_("Until %(ends_at)s, your workspaces there that use borrowed GPUs may have to return them.")
-            % data,
-            hint=_(
+    when = _("“%(title)s”: from %(starts_at)s to %(ends_at)s.")
+    hint = _("Workspaces that you launch there in that time start on these GPUs, while places are left.")
+    match notice.data["code"]:
+        case "asked_back":
+            running = Claim.objects.filter(user=user, pool=booking.pool, state=Claim.State.ADMITTED)
+            is_past = is_past or not running.exists()
+            title = _("GPUs of %(pool)s are booked from %(starts_at)s")
+            text = _(
+                "Until %(ends_at)s, your workspaces there that use borrowed GPUs may have to return them."
+            )
+            hint = _(
                 "You will get another warning first, and files are kept. Finish by then, or move to another pool."
-            ),
-            path=reverse("bookings"),
-            action=_("View the calendar"),
-            is_past=is_past or not still_runs,
-        )
-    if notice.data["code"] in ("booked", "changed"):
-        titles = {
-            "booked": _("%(by)s booked GPUs of %(pool)s for %(tenant)s"),
-            "changed": _("%(by)s changed a booking of GPUs of %(pool)s"),
-        }
-        title = titles[notice.data["code"]] % data
-        text = _("“%(title)s”: from %(starts_at)s to %(ends_at)s.") % data
-        hint = _("Workspaces that you launch there in that time start on these GPUs, while places are left.")
-    else:
-        title = _("%(by)s cancelled a booking of GPUs of %(pool)s") % data
-        text = _("“%(title)s”, from %(starts_at)s to %(ends_at)s, is no longer reserved.") % data
-        hint = _("Running workspaces are not affected.")
-    return Words(
-        title=title,
-        text=text,
-        hint=hint,
-        path=reverse("bookings"),
-        action=_("View the calendar"),
-        is_past=is_past and notice.data["code"] != "cancelled",
-    )
-
-
-def _in_words(moment: str) -> str:
-    return date_format(timezone.localtime(datetime.fromisoformat(moment)), _("j M Y, H:i T"))
+            )
+        case "booked":
+            title, text = _("%(by)s booked GPUs of %(pool)s for %(tenant)s"), when
+        case "changed":
+            title, text = _("%(by)s changed a booking of GPUs of %(pool)s"), when
+        case _:
+            is_past = False
+            title = _("%(by)s cancelled a booking of GPUs of %(pool)s")
+            text = _("“%(title)s”, from %(starts_at)s to %(ends_at)s, is no longer reserved.")
+            hint = _("Running workspaces are not affected.")
+    path, action = reverse("bookings"), _("View the calendar")
+    return Words(title=title % data, text=text % data, hint=hint, path=path, action=action, is_past=is_past)

@@ -83,10 +83,8 @@ class NotFree(Conflict):
 
     def __init__(self, wanted: Booked, next_free_at: datetime | None, places_free: int) -> None:
         self.next_free_at, self.places_free = next_free_at, places_free
-        message = _("Not all of this is free from %(start)s to %(end)s.") % {
-            "start": in_words(wanted.starts_at),
-            "end": in_words(wanted.ends_at),
-        }
+        times = {"start": in_words(wanted.starts_at), "end": in_words(wanted.ends_at)}
+        message = _("Not all of this is free from %(start)s to %(end)s.") % times
         fields = {"from": [message]}
         if next_free_at is not None:
             fields["next_free_at"] = [next_free_at.isoformat()]
@@ -94,13 +92,11 @@ class NotFree(Conflict):
 
     def _hint(self) -> str:
         if self.next_free_at is not None:
-            hint = _("The next free slot of that size and length starts at %(start)s.") % {
-                "start": in_words(self.next_free_at)
-            }
+            text = _("The next free slot of that size and length starts at %(start)s.")
+            hint = text % {"start": in_words(self.next_free_at)}
         else:
-            hint = _("No slot of that size and length is free in the next %(days)d days.") % {
-                "days": AHEAD.days
-            }
+            text = _("No slot of that size and length is free in the next %(days)d days.")
+            hint = text % {"days": AHEAD.days}
         if not self.places_free:
             return hint
         fewer = ngettext(
@@ -198,11 +194,7 @@ def _refuse_what_never_fits(pool: Pool, tenant: Tenant, state: PoolState, wanted
 
 
 def _refuse_too_many(state: PoolState, wanted: Booked) -> None:
-    others = [
-        booked
-        for booked in state.bookings
-        if booked.tenant == wanted.tenant and booked.booking != wanted.booking
-    ]
+    others = [one for one in state.bookings if one.tenant == wanted.tenant and one.booking != wanted.booking]
     if len(others) >= MOST_BOOKINGS:
         raise Conflict(
             "too_many_bookings",

@@ -255,13 +255,7 @@ def scattered_requests(pools: Sequence[Pool]) -> defaultdict[UUID, list[int]]:
 def booked_soon(actor: Actor, pools: Sequence[Pool]) -> defaultdict[UUID, list[bookings.Seen]]:
     """Return bookings of each pool that have begun, or begin within a day."""
     now = timezone.now()
-    rows = bookings.in_pools(actor).filter(
-        pool__in=pools, cancelled_at=None, starts_at__lt=now + SOON, ends_at__gt=now
-    )
-    found: defaultdict[UUID, list[bookings.Seen]] = defaultdict(list)
-    for seen in bookings.seen(actor, rows.order_by("starts_at", "pk")):
-        found[seen.booking.pool_id].append(seen)
-    return found
+    return bookings.seen_by_pool(actor, pools, now, now + SOON)
 
 
 def why_of_others(code: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from django import template
+from django.db.models import Count, F, Q
 
 from accounts.models import Tenant
-from quotas.bookings import changes as bookings
 from quotas.models import Booking, Claim
 
 register = template.Library()
@@ -15,15 +15,18 @@ register = template.Library()
 
 @register.simple_tag
 def booked_now(tenant: Tenant, pool: str, units: int) -> Booking | None:
-    """Return the tenant's booking in whose place such a run would start now."""
-    return bookings.place_now(tenant, pool, units) if units else None
+    """Return the tenant's booking that has a free place, in which such a run would start now."""
+    if not units:
+        return None
+    running = Booking.objects.filter(
+        Booking.in_state(Booking.State.RUNNING), tenant=tenant, pool__slug=pool, units_each__gte=units
+    )
+    used = Count("claims", filter=Q(claims__state=Claim.State.ADMITTED))
+    return running.alias(used=used).filter(used__lt=F("places")).first()
 
 
 @register.simple_tag
 def booking_of(holder: UUID) -> Booking | None:
     """Return the booking in whose place a workspace runs, until the booking is over."""
-    held = (
-        Claim.objects.filter(holder_id=holder, state=Claim.State.ADMITTED).select_related("booking").first()
-    )
-    booking = held.booking if held else None
-    return booking if booking and booking.state == Booking.State.RUNNING else None
+    held = {"claims__holder_id": holder, "claims__state": Claim.State.ADMITTED}
+    return Booking.objects.filter(Booking.in_state(Booking.State.RUNNING), **held).first()
