@@ -98,29 +98,30 @@ def forget_here() -> None:
 
 def beat_beside(part: str) -> None:
     """Beat from a thread as long as this process lives."""
-    threading.Thread(target=_beat_for_ever, args=(Pulse(part),), name=f"pulse of {part}", daemon=True).start()
+    pulse = Pulse(part)
 
+    def beat_for_ever() -> None:
+        while True:
+            pulse.step()
+            time.sleep(BEAT_SECONDS)
 
-def _beat_for_ever(pulse: Pulse) -> None:
-    while True:
-        pulse.step()
-        time.sleep(BEAT_SECONDS)
+    threading.Thread(target=beat_for_ever, name=f"pulse of {part}", daemon=True).start()
 
 
 @asynccontextmanager
 async def beating(part: str) -> AsyncIterator[None]:
     """Beat from the event loop while the context lasts, so that a loop that hangs is silent."""
-    over = asyncio.Event()
-    task = asyncio.create_task(_beat_in_loop(Pulse(part), over))
+    pulse, over = Pulse(part), asyncio.Event()
+
+    async def beat_until_over() -> None:
+        while not over.is_set():
+            await asyncio.to_thread(pulse.step)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(over.wait(), BEAT_SECONDS)
+
+    task = asyncio.create_task(beat_until_over())
     try:
         yield
     finally:
         over.set()
         await task
-
-
-async def _beat_in_loop(pulse: Pulse, over: asyncio.Event) -> None:
-    while not over.is_set():
-        await asyncio.to_thread(pulse.step)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), BEAT_SECONDS)

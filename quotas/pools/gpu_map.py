@@ -7,6 +7,7 @@ the nodes do report the cards: there each card is drawn with what is on it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,7 +19,7 @@ from uuid import UUID
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from quotas.pools.gpu_reports import GpuReport
 from quotas.pools.health import Trouble
@@ -43,6 +44,16 @@ MOST_COUNTED = 8
 # Units per GPU that is shared by percent: nobody counts these.
 IN_PERCENT = 100
 ORDER = {kind: place for place, kind in enumerate(Kind)}
+COUNTED = {
+    Kind.MINE: gettext_lazy("%(count)s yours"),
+    Kind.TENANT: gettext_lazy("%(count)s your tenant’s"),
+    Kind.OTHER: gettext_lazy("%(count)s taken by others"),
+    Kind.FOREIGN: gettext_lazy("%(count)s outside Berth"),
+    Kind.RESERVED: gettext_lazy("%(count)s held back"),
+    Kind.BOOKED: gettext_lazy("%(count)s booked"),
+    Kind.FREE: gettext_lazy("%(count)s free"),
+    Kind.OUT: gettext_lazy("%(count)s out of use"),
+}
 
 
 @dataclass(frozen=True)
@@ -95,9 +106,9 @@ class NodeRow:
     @property
     def words(self) -> str:
         """Row in words."""
-        units: dict[Kind, int] = {}
+        units: Counter[Kind] = Counter()
         for held, _words in self.parts:
-            units[held.kind] = units.get(held.kind, 0) + held.units
+            units[held.kind] += held.units
         told = [counted(kind, figure(amount, self.units_per_gpu)) for kind, amount in units.items()]
         if back := sum(held.units for held, _words in self.parts if held.asked_back):
             told.append(_("%(count)s being reclaimed") % {"count": figure(back, self.units_per_gpu)})
@@ -221,23 +232,15 @@ def _joined(parts: Sequence[Held]) -> list[Held]:
 
 
 def _gpus(parts: Sequence[tuple[Held, str]], units_per_gpu: int) -> Iterable[tuple[Segment, ...]]:
-    total = sum(part.units for part, _words in parts)
-    for first in range(0, total, units_per_gpu):
-        yield tuple(_segments(parts, first, min(first + units_per_gpu, total), units_per_gpu))
-
-
-def _segments(
-    parts: Sequence[tuple[Held, str]], first: int, end: int, units_per_gpu: int
-) -> Iterable[Segment]:
-    """Yield the segments that lie between two units, in percent of one GPU."""
-    one = 100 / units_per_gpu
-    step = 1 if units_per_gpu <= MOST_COUNTED else units_per_gpu
+    """Draw the parts one after the other, each beginning where the last one ends."""
     ends = [0, *accumulate(part.units for part, _words in parts)]
-    for (part, words), (start, stop) in zip(parts, pairwise(ends), strict=True):
-        left, right = max(start, first), min(stop, end)
-        for unit in range(left, right, step):
-            width = min(step, right - unit) * one
-            yield Segment(part.kind, (unit - first) * one, width, words, part.asked_back is not None)
+    for first in range(0, ends[-1], units_per_gpu):
+        between = (
+            (part, min(stop, first + units_per_gpu) - max(start, first), words)
+            for (part, words), (start, stop) in zip(parts, pairwise(ends), strict=True)
+        )
+        pieces = [(part, units, words) for part, units, words in between if units > 0]
+        yield tuple(_side_by_side(pieces, units_per_gpu))
 
 
 def figure(units: int, units_per_gpu: int) -> int | float:
@@ -283,21 +286,4 @@ def _whose(part: Held, said: dict[str, str]) -> str:
 
 
 def counted(kind: Kind, count: float) -> str:
-    said = {"count": count}
-    match kind:
-        case Kind.MINE:
-            return _("%(count)s yours") % said
-        case Kind.TENANT:
-            return _("%(count)s your tenant’s") % said
-        case Kind.OTHER:
-            return _("%(count)s taken by others") % said
-        case Kind.FOREIGN:
-            return _("%(count)s outside Berth") % said
-        case Kind.RESERVED:
-            return _("%(count)s held back") % said
-        case Kind.BOOKED:
-            return _("%(count)s booked") % said
-        case Kind.FREE:
-            return _("%(count)s free") % said
-        case Kind.OUT:
-            return _("%(count)s out of use") % said
+    return str(COUNTED[kind] % {"count": count})

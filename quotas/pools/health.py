@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext_lazy
 
 from clusters.models import Node
 from clusters.nodes.node_labels import COUNT
@@ -101,6 +101,19 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
 
 
+OUT_OF_ORDER = {
+    "not_ready": ngettext_lazy("%(n)d node is not ready.", "%(n)d nodes are not ready.", "n"),
+    "cordoned": ngettext_lazy(
+        "%(n)d node is closed by an admin.", "%(n)d nodes are closed by an admin.", "n"
+    ),
+    "unwell": ngettext_lazy(
+        "%(n)d node is out of use: it, or one of its GPUs, does not work.",
+        "%(n)d nodes are out of use: they, or some of their GPUs, do not work.",
+        "n",
+    ),
+    "broken_gpus": ngettext_lazy("%(n)d GPU is broken.", "%(n)d GPUs are broken.", "n"),
+}
+
 # A node, its trouble, the units that it gives when empty, and its bad GPUs.
 Judged = tuple[Node, Trouble, int, Sequence[Bad]]
 
@@ -139,17 +152,4 @@ def told(pool: Pool, out: Out) -> dict[str, int]:
 
 def words(counts: Mapping[str, int]) -> list[str]:
     """Return a sentence for each, for people who wait."""
-    n = {name: counts.get(name, 0) for name in ("not_ready", "cordoned", "unwell", "broken_gpus")}
-    texts = {
-        "not_ready": ngettext("%(n)d node is not ready.", "%(n)d nodes are not ready.", n["not_ready"]),
-        "cordoned": ngettext(
-            "%(n)d node is closed by an admin.", "%(n)d nodes are closed by an admin.", n["cordoned"]
-        ),
-        "unwell": ngettext(
-            "%(n)d node is out of use: it, or one of its GPUs, does not work.",
-            "%(n)d nodes are out of use: they, or some of their GPUs, do not work.",
-            n["unwell"],
-        ),
-        "broken_gpus": ngettext("%(n)d GPU is broken.", "%(n)d GPUs are broken.", n["broken_gpus"]),
-    }
-    return [texts[name] % {"n": count} for name, count in n.items() if count]
+    return [str(text % {"n": counts[name]}) for name, text in OUT_OF_ORDER.items() if counts.get(name)]

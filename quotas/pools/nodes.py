@@ -166,7 +166,8 @@ def _pool_nodes(
         free = without_ours if own is NOTHING else _left(node, pool, others, own)
         whole.append(empty)
         displaced += min(max(0, -free.units), own.unplaced.get(pool.resource_name, 0))
-        needs += _displaced_cards(node, pool, others, own)
+        if sharing.of(pool).by_card:
+            needs += [Room(cards=need) for need in _cards_left(node, others, own)[1]]
         trouble = trouble_of(node, pool, bad.get(key, ()))
         judged.append((node, trouble, empty.units, bad.get(key, ())))
         if not trouble:
@@ -195,12 +196,6 @@ def _set_cards_aside(nodes: list[NodeState], need: Room) -> None:
     at = next((at for at in fullest if nodes[at].free.holds(need)), None)
     if at is not None:
         nodes[at] = replace(nodes[at], free=nodes[at].free - need)
-
-
-def _displaced_cards(node: Node, pool: Pool, *taken: _Taken) -> Iterator[Room]:
-    if sharing.of(pool).by_card:
-        for need in _cards_left(node, *taken)[1]:
-            yield Room(cards=need)
 
 
 def _cards_left(node: Node, *taken: _Taken) -> tuple[tuple[Card, ...], list[tuple[Card, ...]]]:
