@@ -11,7 +11,6 @@ from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -28,10 +27,10 @@ from quotas.pools import health, opening
 from quotas.pools.nodes import nodes_of
 
 # Fields that select the pool's nodes, and how many GPUs they count as.
-CHOOSING = {
-    "cluster", "match_product", "match_gpu_memory_mib", "match_compute_capability", "match_ecc", "node_labels",
-    "tolerations", "sharing", "resource_name", "units_per_gpu", "mig_profile",
-}  # fmt: skip
+MATCHING = ("match_product", "match_gpu_memory_mib", "match_compute_capability", "match_ecc")
+CUTTING = ("sharing", "resource_name", "units_per_gpu", "mig_profile")
+CHOOSING = {"cluster", *MATCHING, "node_labels", "tolerations", *CUTTING}
+DESCRIBING = ("gpu_product", "gpu_memory_mib", "unit_memory_mib", "compute_capability", "ecc")
 MOST_SHOWN = 50
 
 
@@ -108,7 +107,7 @@ def goes_on(people: list[str]) -> str:
         "%(count)d running workspaces are not affected (%(people)s).",
         len(people),
     )
-    return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
+    return _named(text, people)
 
 
 def goes_on_waiting(people: list[str]) -> str:
@@ -119,7 +118,7 @@ def goes_on_waiting(people: list[str]) -> str:
         "%(count)d requests keep waiting until the pool is in use again (%(people)s).",
         len(people),
     )
-    return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
+    return _named(text, people)
 
 
 def starts(people: list[str]) -> str:
@@ -130,6 +129,10 @@ def starts(people: list[str]) -> str:
         "%(count)d waiting requests may start (%(people)s).",
         len(people),
     )
+    return _named(text, people)
+
+
+def _named(text: str, people: list[str]) -> str:
     return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
 
 
@@ -154,15 +157,11 @@ class InUseFilter(admin.SimpleListFilter):
         return [("waits", _("somebody waits")), ("runs", _("something runs")), ("idle", _("nothing runs"))]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Pool]) -> QuerySet[Pool]:
-        holding = {
-            state: Claim.objects.filter(state=state).values("pool")
-            for state in (Claim.State.ADMITTED, Claim.State.WAITING)
-        }
-        chosen = {
-            "waits": Q(pk__in=holding[Claim.State.WAITING]),
-            "runs": Q(pk__in=holding[Claim.State.ADMITTED]),
-            "idle": ~Q(pk__in=holding[Claim.State.ADMITTED]),
-        }
+        waits, runs = (
+            Q(pk__in=Claim.objects.filter(state=state).values("pool"))
+            for state in (Claim.State.WAITING, Claim.State.ADMITTED)
+        )
+        chosen = {"waits": waits, "runs": runs, "idle": ~runs}
         return rows.filter(chosen.get(self.value() or "", Q()))
 
 
@@ -184,14 +183,7 @@ class PoolPage(ConfirmsLowering[Pool]):
         (
             gettext_lazy("Which nodes"),
             {
-                "fields": (
-                    "match_product",
-                    "match_gpu_memory_mib",
-                    "match_compute_capability",
-                    "match_ecc",
-                    "node_labels",
-                    "tolerations",
-                ),
+                "fields": (*MATCHING, "node_labels", "tolerations"),
                 "description": gettext_lazy(
                     "A node belongs to the pool when it matches all of this; empty fields are ignored. ECC "
                     "is read from the label berth.dev/gpu.ecc (true or false), because GPU Feature "
@@ -203,7 +195,7 @@ class PoolPage(ConfirmsLowering[Pool]):
         (
             gettext_lazy("Sharing"),
             {
-                "fields": ("sharing", "resource_name", "units_per_gpu", "mig_profile", "one_unit_each"),
+                "fields": (*CUTTING, "one_unit_each"),
                 "description": gettext_lazy(
                     "How the nodes already share a GPU: Berth does not configure them. docs/pools.md "
                     "explains what to fill in."
@@ -212,16 +204,7 @@ class PoolPage(ConfirmsLowering[Pool]):
         ),
         (
             gettext_lazy("Description for people"),
-            {
-                "fields": (
-                    "gpu_product",
-                    "gpu_memory_mib",
-                    "unit_memory_mib",
-                    "compute_capability",
-                    "ecc",
-                    "weight",
-                )
-            },
+            {"fields": (*DESCRIBING, "weight")},
         ),
         (
             gettext_lazy("Pods"),
@@ -258,19 +241,15 @@ class PoolPage(ConfirmsLowering[Pool]):
             self.message_user(request, summary(obj, nodes), level)
 
     def _nodes_page(self, request: HttpRequest, pool: Pool, nodes: list[NodeLine]) -> HttpResponse:
-        list(messages.get_messages(request))  # discard: the save was rolled back
-        entered = [(name, value) for name, values in request.POST.lists() for value in values]
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _("Nodes of %(pool)s") % {"pool": pool.name},
-            "opts": self.opts,
-            "summary": summary(pool, nodes),
-            "nodes": nodes[:MOST_SHOWN],
-            "more": max(0, len(nodes) - MOST_SHOWN),
-            "entered": [pair for pair in entered if pair[0] not in ("_nodes", "csrfmiddlewaretoken")],
-            "messages": (),
-        }
-        return TemplateResponse(request, "admin/quotas/pool/nodes.html", context)
+        return self.page_after_rollback(
+            request,
+            "admin/quotas/pool/nodes.html",
+            "_nodes",
+            title=_("Nodes of %(pool)s") % {"pool": pool.name},
+            summary=summary(pool, nodes),
+            nodes=nodes[:MOST_SHOWN],
+            more=max(0, len(nodes) - MOST_SHOWN),
+        )
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Add nodes, use and queue length to the pools of this page, with a few queries for all."""
@@ -306,12 +285,10 @@ class PoolPage(ConfirmsLowering[Pool]):
         said = _("%(ready)d of %(all)d") % {"ready": len(pool.seen.healthy), "all": len(pool.seen.whole)}
         why = health.words(health.told(pool, pool.seen.out))
         if tainted := pool.seen.out.tainted:
-            why.append(
-                ngettext(
-                    "%(n)d node is reserved for others.", "%(n)d nodes are reserved for others.", tainted
-                )
-                % {"n": tainted}
+            text = ngettext(
+                "%(n)d node is reserved for others.", "%(n)d nodes are reserved for others.", tainted
             )
+            why.append(text % {"n": tainted})
         return _("%(ready)s: %(why)s") % {"ready": said, "why": " ".join(why)} if why else said
 
     @admin.display(description=gettext_lazy("waits"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import messages
@@ -53,19 +54,13 @@ class ConfirmsLowering(RecordedPage[M]):
     )
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._asking_first(
-            request, lambda: super(ConfirmsLowering, self).changeform_view(request, *args, **kwargs)
-        )
+        return self._asking_first(request, partial(super().changeform_view, request, *args, **kwargs))
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._asking_first(
-            request, lambda: super(ConfirmsLowering, self).changelist_view(request, *args, **kwargs)
-        )
+        return self._asking_first(request, partial(super().changelist_view, request, *args, **kwargs))
 
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._asking_first(
-            request, lambda: super(ConfirmsLowering, self).delete_view(request, *args, **kwargs)
-        )
+        return self._asking_first(request, partial(super().delete_view, request, *args, **kwargs))
 
     def record(self, request: HttpRequest, obj: Model, verb: str, changes: dict[str, Any]) -> None:
         super().record(request, obj, verb, changes)
@@ -95,20 +90,27 @@ class ConfirmsLowering(RecordedPage[M]):
         return self._ask(request, lowered) if asks else response
 
     def _ask(self, request: HttpRequest, lowered: list[Overuse]) -> HttpResponse:
-        list(messages.get_messages(request))  # discard: the save was rolled back
-        entered = [(name, value) for name, values in request.POST.lists() for value in values]
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _("Lower below what is in use"),
-            "opts": self.opts,
-            "means": self.lowering_means,
-            "lowered": lowered,
-            "entered": [pair for pair in entered if pair[0] not in (CONFIRMED, "csrfmiddlewaretoken")],
-            "seen": [(CONFIRMED, digest(found)) for found in lowered],
-            "has_changed": CONFIRMED in request.POST,
-            "messages": (),
-        }
-        return TemplateResponse(request, "admin/lowering.html", context)
+        return self.page_after_rollback(
+            request,
+            "admin/lowering.html",
+            CONFIRMED,
+            title=_("Lower below what is in use"),
+            means=self.lowering_means,
+            lowered=lowered,
+            seen=[(CONFIRMED, digest(found)) for found in lowered],
+            has_changed=CONFIRMED in request.POST,
+        )
+
+    def page_after_rollback(
+        self, request: HttpRequest, template: str, button: str, **context: Any
+    ) -> HttpResponse:
+        """Return a page whose form posts again what was entered, without the field of this name."""
+        list(messages.get_messages(request))  # discard: they are about the save that was rolled back
+        left_out = (button, "csrfmiddlewaretoken")
+        posted = [(name, values) for name, values in request.POST.lists() if name not in left_out]
+        entered = [(name, value) for name, values in posted for value in values]
+        common = {**self.admin_site.each_context(request), "opts": self.opts, "messages": ()}
+        return TemplateResponse(request, template, {**common, "entered": entered, **context})
 
 
 def gpus_meter(pool: Pool, units: int, most: int) -> SafeString:

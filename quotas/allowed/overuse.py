@@ -44,19 +44,14 @@ def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
         f"{name} {as_gpus(units, pool.units_per_gpu)}" for name, units in sorted(per_person.items())
     )
     facts = {"used": as_gpus(used, pool.units_per_gpu), "limit": gpus, "own": own}
+    text = _("It uses %(used)s GPUs, of which %(own)s will be its own: the others can be reclaimed.")
     if used > gpus * pool.units_per_gpu:
-        told = [_("It uses %(used)s GPUs; its new limit is %(limit)s.") % facts]
-    else:
-        borrows = _("It uses %(used)s GPUs, of which %(own)s will be its own: the others can be reclaimed.")
-        told = [borrows % facts]
-    told.append(_("Used by: %(people)s.") % {"people": held})
-    starving = claims.filter(state=Claim.State.WAITING, units__gt=gpus * pool.units_per_gpu).select_related(
-        "user"
-    )
-    if names := sorted({claim.user.username for claim in starving}):
+        text = _("It uses %(used)s GPUs; its new limit is %(limit)s.")
+    told = [text % facts, _("Used by: %(people)s.") % {"people": held}]
+    starving = claims.filter(state=Claim.State.WAITING, units__gt=gpus * pool.units_per_gpu)
+    if people := _people(starving):
         told.append(
-            _("Waiting for more than that, and then unable to start: %(people)s.")
-            % {"people": _(", ").join(names)}
+            _("Waiting for more than that, and then unable to start: %(people)s.") % {"people": people}
         )
     return Overuse(str(quota), tuple(told))
 
@@ -92,11 +87,8 @@ def of_limit(limit: TenantLimit) -> Overuse | None:
     told += [*_of_people(limit), *_of_longest(limit)]
     if not told:
         return None
-    people = {claim.user.username for claim in admitted(Claim.objects.filter(tenant=limit.tenant))}
-    return Overuse(
-        str(limit),
-        (*told, _("Running workspaces of: %(people)s.") % {"people": _(", ").join(sorted(people))}),
-    )
+    people = _people(admitted(Claim.objects.filter(tenant=limit.tenant)))
+    return Overuse(str(limit), (*told, _("Running workspaces of: %(people)s.") % {"people": people}))
 
 
 def of_budget(budget: Budget) -> Overuse | None:
@@ -105,15 +97,14 @@ def of_budget(budget: Budget) -> Overuse | None:
     if not standing.is_spent:
         return None
     running = admitted(Claim.objects.filter(tenant=budget.tenant, units__gt=0, pool__weight__gt=0))
-    people = {claim.user.username for claim in running if budget.user_id in (None, claim.user_id)}
+    people = _people(running if budget.user_id is None else running.filter(user=budget.user_id))
     limit = floatformat(budgets.rounded(standing.limit), "-2")
     told = [
         _("Its new limit is %(limit)s GPU-hours this month, and that many are already used.")
         % {"limit": limit}
     ]
     if people:
-        names = _(", ").join(sorted(people))
-        told.append(_("Workspaces that stop after the grace: of %(people)s.") % {"people": names})
+        told.append(_("Workspaces that stop after the grace: of %(people)s.") % {"people": people})
     return Overuse(str(budget), tuple(told))
 
 
@@ -141,11 +132,8 @@ def _of_longest(limit: TenantLimit) -> Iterable[str]:
     if longest is None:
         return
     asked_more = Q(max_runtime_minutes=None) | Q(max_runtime_minutes__gt=longest)
-    running = admitted(Claim.objects.filter(asked_more, tenant=limit.tenant))
-    if people := sorted({claim.user.username for claim in running}):
-        yield _("Workspaces that already run longer keep their end time: %(people)s.") % {
-            "people": _(", ").join(people)
-        }
+    if people := _people(admitted(Claim.objects.filter(asked_more, tenant=limit.tenant))):
+        yield _("Workspaces that already run longer keep their end time: %(people)s.") % {"people": people}
 
 
 def all_quotas() -> list[tuple[Quota, int | float]]:
@@ -159,8 +147,13 @@ def all_quotas() -> list[tuple[Quota, int | float]]:
     ]
 
 
-def admitted(claims: QuerySet[Claim]) -> Iterable[Claim]:
+def admitted(claims: QuerySet[Claim]) -> QuerySet[Claim]:
     return claims.filter(state=Claim.State.ADMITTED).select_related("user")
+
+
+def _people(claims: QuerySet[Claim]) -> str:
+    """Return the names of the claims' people, each once; "" if there are no claims."""
+    return _(", ").join(sorted(set(claims.values_list("user__username", flat=True))))
 
 
 def cores(millicores: int | None) -> float | None:
