@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.helpers import askers, full_pool, seeds, usage
+from clusters.models import Gpu
+from tests.bench.helpers import askers, fleet, full_pool, seeds, usage
+from tests.shared.agent_reports import send
 
 CALLED = re.compile(r'(?:call|begin)\([\w.]+, "(\w+)\.(\w+)"')
 
@@ -31,11 +33,18 @@ def test_every_function_that_a_benchmark_calls_exists() -> None:
         full_pool.seed,
         lambda: seeds.gateway(8888),
         lambda: seeds.lists(20),
-        lambda: seeds.samples(3),
         lambda: seeds.watcher("kubeconfig"),
         lambda: usage.seed(old=2, runs=3),
     ],
-    ids=("admission", "estimate", "gateway", "lists", "samples", "watcher", "usage"),
+    ids=("admission", "estimate", "gateway", "lists", "watcher", "usage"),
 )
 def test_the_rows_that_a_benchmark_begins_with_can_be_made(seed: Callable[[], object]) -> None:
     seed()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+def test_the_reports_of_a_fleet_are_taken() -> None:
+    token, *_of_readers = seeds.samples(3)
+    assert send(token, fleet.Node(3, 0, token).body()).status_code == 204
+    assert Gpu.objects.filter(node="gpu-3").count() == fleet.GPUS_PER_NODE

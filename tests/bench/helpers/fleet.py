@@ -10,9 +10,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
+from typing import Any
+
+from tests.shared.agent_reports import batch, facts, holding, report, sample
 
 GPUS_PER_NODE = 8
+HELD = 5  # by two pods, of four GPUs and of one
 THREADS = 16
+FACTS = {"ecc_after_reset": True, "mig": False, "power_limit_watts": 400.0}
 CHANGING = {
     "memory_busy_percent": 20, "memory_used_mib": 80_000, "sm_clock_mhz": 1410, "memory_clock_mhz": 1593,
     "pcie_generation": 4, "pcie_width": 16, "pcie_replays": 0, "pcie_sent_bytes": 2**50,
@@ -20,14 +25,10 @@ CHANGING = {
     "memory_temperature_celsius": 70,
 }  # fmt: skip
 STEADY = {
-    "state": "ok", "slowed_by": ["power_cap"], "ecc_uncorrected_since_boot": 0, "ecc_uncorrected_ever": 0,
+    "slowed_by": ["power_cap"], "ecc_uncorrected_ever": 0,
     "ecc_corrected_since_boot": 0, "ecc_corrected_ever": 2, "rows_remapped_corrected": 0,
     "rows_remapped_uncorrected": 0, "row_remap_pending": False, "row_remap_failed": False,
 }  # fmt: skip
-
-
-def uuid(node: int, gpu: int) -> str:
-    return f"GPU-{node:08x}-{gpu:04x}-4000-8000-000000000000"
 
 
 @dataclass
@@ -61,50 +62,30 @@ class Node:
         return answer.status
 
     def body(self) -> str:
-        now = time.time()
-        inventory = {
-            "driver_version": "570.86.15",
-            "cuda_version": "12.8",
-            "gpus": [self._facts(gpu) for gpu in range(GPUS_PER_NODE)],
-        }
-        report = {
-            "sequence": self.sequence,
-            "taken_at": now,
-            "troubles": [],
-            "xids": [],
-            "gpus": [self._sample(gpu) for gpu in range(GPUS_PER_NODE)],
-            "holdings": [self._holding(gpu) for gpu in range(5)],
-        }
-        head = {"version": 1, "node": f"gpu-{self.number}", "agent": "bench", "sent_at": now, "dropped": 0}
-        return json.dumps(head | {"inventory": inventory, "reports": [report]})
+        uuids = [f"GPU-{self.number:08x}-{gpu:04x}-4000-8000-000000000000" for gpu in range(GPUS_PER_NODE)]
+        pods = [f"run-{self.number}-{gpu // 4}" for gpu in range(GPUS_PER_NODE)]
+        gpus = [
+            facts(gpu, uuid, pci_bus=f"00000000:{gpu:02X}:00.0", **FACTS) for gpu, uuid in enumerate(uuids)
+        ]
+        samples = [_sample(uuid, pod) for uuid, pod in zip(uuids, pods, strict=True)]
+        holdings = [holding(pod, uuid) for uuid, pod in zip(uuids[:HELD], pods[:HELD], strict=True)]
+        latest = report(self.sequence, *samples, holdings=holdings)
+        return json.dumps(batch(latest, gpus=gpus, node=f"gpu-{self.number}", agent="bench"))
 
-    def _facts(self, gpu: int) -> dict[str, object]:
-        return {
-            "index": gpu, "uuid": uuid(self.number, gpu), "name": "NVIDIA A100-SXM4-80GB",
-            "memory_mib": 81920, "ecc": True, "ecc_after_reset": True, "compute_capability": "8.0", "mig": False,
-            "mig_devices": [], "pci_bus": f"00000000:{gpu:02X}:00.0", "power_limit_watts": 400.0,
-        }  # fmt: skip
 
-    def _sample(self, gpu: int) -> dict[str, object]:
-        busy = random.randrange(101)
-        process = {
-            "pid": 4000 + gpu, "kind": "compute", "memory_mib": 70_000, "sm_percent": busy,
-            "pod_uid": f"run-{self.number}-{gpu // 4}", "container_id": "c" * 64,
-        }  # fmt: skip
-        told = {name: random.randrange(most + 1) for name, most in CHANGING.items()}
-        of_now = {
-            "utilization_percent": busy,
-            "power_watts": 60 + busy * 3.4,
-            "temperature_celsius": 30 + busy // 3,
-        }
-        return {"uuid": uuid(self.number, gpu), "processes": [process], **of_now, **told, **STEADY}
-
-    def _holding(self, gpu: int) -> dict[str, str]:
-        device = uuid(self.number, gpu)
-        return {
-            "namespace": "berth-demo", "pod": f"run-{self.number}-{gpu // 4}", "container": "workspace",
-            "resource": "nvidia.com/gpu", "device": device, "uuid": device,
-        }  # fmt: skip
+def _sample(uuid: str, pod: str) -> dict[str, Any]:
+    busy = random.randrange(101)
+    process = {
+        "pid": 4000, "kind": "compute", "memory_mib": 70_000, "sm_percent": busy, "pod_uid": pod,
+        "container_id": "c" * 64,
+    }  # fmt: skip
+    now = {name: random.randrange(most + 1) for name, most in CHANGING.items()}
+    now |= {
+        "utilization_percent": busy,
+        "power_watts": 60 + busy * 3.4,
+        "temperature_celsius": 30 + busy // 3,
+    }
+    return sample(uuid, processes=[process], **now, **STEADY)
 
 
 class Fleet:
