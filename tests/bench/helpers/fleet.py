@@ -79,7 +79,7 @@ def _sample(uuid: str, pod: str) -> dict[str, Any]:
         "pid": 4000, "kind": "compute", "memory_mib": 70_000, "sm_percent": busy, "pod_uid": pod,
         "container_id": "c" * 64,
     }  # fmt: skip
-    now = {name: random.randrange(most + 1) for name, most in CHANGING.items()}
+    now: dict[str, Any] = {name: random.randrange(most + 1) for name, most in CHANGING.items()}
     now |= {
         "utilization_percent": busy,
         "power_watts": 60 + busy * 3.4,
