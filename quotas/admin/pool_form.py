@@ -39,11 +39,10 @@ class PoolForm(forms.ModelForm[Pool]):
         for name, example in EXAMPLES.items():
             self.fields[name].widget.attrs |= {"rows": 3, "spellcheck": "false"}
             as_in = _("As in %(example)s.") % {"example": example}
-            told = f"{self.fields[name].help_text} {as_in}"
-            self.fields[name].help_text = told.strip()
+            self.fields[name].help_text = f"{self.fields[name].help_text} {as_in}".strip()
         if products := sorted(known_products()):
-            told = _("As GPU Feature Discovery names it. There are: %(names)s.")
-            self.fields["match_product"].help_text = told % {"names": _(", ").join(products)}
+            text = _("As GPU Feature Discovery names it. There are: %(names)s.")
+            self.fields["match_product"].help_text = text % {"names": _(", ").join(products)}
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -110,14 +109,10 @@ def lines(pool: Pool) -> list[NodeLine]:
         NodeLine(
             node.name,
             as_gpus(offered_units(node, pool), pool.units_per_gpu),
-            problems_of(node, pool, bad.get((node.cluster_id, node.name), ())),
+            _(", ").join(filter(None, _problems(node, pool, bad.get((node.cluster_id, node.name), ())))),
         )
         for node in nodes
     ]
-
-
-def problems_of(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> str:
-    return _(", ").join(filter(None, _problems(node, pool, bad)))
 
 
 def _problems(node: Node, pool: Pool, bad: Sequence[Bad]) -> Iterable[str]:
@@ -135,8 +130,8 @@ def summary(pool: Pool, nodes: Sequence[NodeLine]) -> str:
     if not nodes:
         return _("No node belongs to it now, so nothing would start there.")
     text = ngettext("%(n)d node belongs to it now", "%(n)d nodes belong to it now", len(nodes))
-    told = text % {"n": len(nodes)}
+    count = text % {"n": len(nodes)}
     if not pool.has_gpus:
-        return f"{told}."
+        return f"{count}."
     gpus = sum(line.gpus for line in nodes)
-    return _("%(nodes)s, with %(gpus)g GPUs.") % {"nodes": told, "gpus": gpus}
+    return _("%(nodes)s, with %(gpus)g GPUs.") % {"nodes": count, "gpus": gpus}

@@ -129,8 +129,7 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
     @admin.display(description=gettext_lazy("CPU in use"), ordering="held_cpu")
     def used_cpu(self, limit: Any) -> SafeString:
         used, most = cores(limit.held_cpu) or 0, cores(limit.cpu_millicores)
-        words = _("%(used)s of %(limit)s cores") if most is not None else _("%(used)s cores")
-        return meter(used, most, words % {"used": f"{used:g}", "limit": f"{most or 0:g}"})
+        return amount_meter(used, most, _("%(used)s cores"), _("%(used)s of %(limit)s cores"))
 
     @admin.display(description=gettext_lazy("memory in use"), ordering="held_memory")
     def used_memory(self, limit: Any) -> SafeString:
@@ -149,5 +148,9 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
 
 def gib_meter(used_mib: int, most_mib: int | None) -> SafeString:
     used, most = gib(used_mib) or 0, gib(most_mib)
-    words = _("%(used)s of %(limit)s GiB") if most is not None else _("%(used)s GiB")
+    return amount_meter(used, most, _("%(used)s GiB"), _("%(used)s of %(limit)s GiB"))
+
+
+def amount_meter(used: float, most: float | None, without_limit: str, within_limit: str) -> SafeString:
+    words = without_limit if most is None else within_limit
     return meter(used, most, words % {"used": f"{used:g}", "limit": f"{most or 0:g}"})

@@ -47,18 +47,18 @@ def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
     text = _("It uses %(used)s GPUs, of which %(own)s will be its own: the others can be reclaimed.")
     if used > gpus * pool.units_per_gpu:
         text = _("It uses %(used)s GPUs; its new limit is %(limit)s.")
-    told = [text % facts, _("Used by: %(people)s.") % {"people": held}]
+    said = [text % facts, _("Used by: %(people)s.") % {"people": held}]
     starving = claims.filter(state=Claim.State.WAITING, units__gt=gpus * pool.units_per_gpu)
     if people := _people(starving):
-        told.append(
+        said.append(
             _("Waiting for more than that, and then unable to start: %(people)s.") % {"people": people}
         )
-    return Overuse(str(quota), tuple(told))
+    return Overuse(str(quota), tuple(said))
 
 
 def of_limit(limit: TenantLimit) -> Overuse | None:
     held = held_over_all_pools({limit.tenant_id})[limit.tenant_id]
-    told = [
+    said = [
         sentence % {"used": used, "limit": most}
         for sentence, used, most in (
             (
@@ -84,11 +84,11 @@ def of_limit(limit: TenantLimit) -> Overuse | None:
         )
         if most is not None and used is not None and used > most
     ]
-    told += [*_of_people(limit), *_of_longest(limit)]
-    if not told:
+    said += [*_of_people(limit), *_of_longest(limit)]
+    if not said:
         return None
     people = _people(admitted(Claim.objects.filter(tenant=limit.tenant)))
-    return Overuse(str(limit), (*told, _("Running workspaces of: %(people)s.") % {"people": people}))
+    return Overuse(str(limit), (*said, _("Running workspaces of: %(people)s.") % {"people": people}))
 
 
 def of_budget(budget: Budget) -> Overuse | None:
@@ -99,13 +99,13 @@ def of_budget(budget: Budget) -> Overuse | None:
     running = admitted(Claim.objects.filter(tenant=budget.tenant, units__gt=0, pool__weight__gt=0))
     people = _people(running if budget.user_id is None else running.filter(user=budget.user_id))
     limit = floatformat(budgets.rounded(standing.limit), "-2")
-    told = [
+    said = [
         _("Its new limit is %(limit)s GPU-hours this month, and that many are already used.")
         % {"limit": limit}
     ]
     if people:
-        told.append(_("Workspaces that stop after the grace: of %(people)s.") % {"people": people})
-    return Overuse(str(budget), tuple(told))
+        said.append(_("Workspaces that stop after the grace: of %(people)s.") % {"people": people})
+    return Overuse(str(budget), tuple(said))
 
 
 def _of_people(limit: TenantLimit) -> Iterable[str]:

@@ -24,7 +24,7 @@ from accounts.models import Role, Tenant
 from accounts.trail import audit
 from quotas import admission, live, passes
 from quotas.bookings.notices import notify_of
-from quotas.bookings.rules import Wish, free, is_less, refuse_change, told_when_free
+from quotas.bookings.rules import Wish, free, is_less, next_free_when_taken, refuse_change
 from quotas.models import Booking, Pool
 from quotas.scheduling import as_gpus
 
@@ -73,7 +73,7 @@ def seen(actor: Actor, rows: Iterable[Booking]) -> list[Seen]:
 
 def book(actor: Actor, tenant: Tenant, pool: Pool, wish: Wish) -> Booking:
     require_owner(actor, tenant)
-    with told_when_free(), _locked(pool) as fresh:
+    with next_free_when_taken(), _locked(pool) as fresh:
         wanted, slots = free(tenant, fresh, wish, uuid.uuid4())
         booking = Booking.objects.create(
             id=wanted.booking,
@@ -87,28 +87,28 @@ def book(actor: Actor, tenant: Tenant, pool: Pool, wish: Wish) -> Booking:
             units_each=wanted.units_each,
         )
         _record(actor, booking, "create")
-        notify_of("booked", booking, actor.user, slots.asked_back(wanted))
+        notify_of("booked", booking, actor.user, slots.preempted_by(wanted))
     return booking
 
 
 def change(actor: Actor, booking: Booking, wish: Wish) -> Booking:
     """Change title, time or number of places. A booking that has begun keeps its start."""
     require_owner(actor, booking.tenant)
-    with told_when_free(), _locked(booking.pool) as fresh:
+    with next_free_when_taken(), _locked(booking.pool) as fresh:
         booking = Booking.objects.select_related("tenant", "pool", "created_by").get(pk=booking.pk)
         was = Wish.of(booking)
         if wish == was:
             return booking
         refuse_change(booking, wish)
-        asked_back: tuple[UUID, ...] = ()
+        preempted: tuple[UUID, ...] = ()
         if not is_less(wish, was):
             wanted, slots = free(booking.tenant, fresh, wish, booking.pk, begins_at=booking.starts_at)
-            asked_back = slots.asked_back(wanted)
+            preempted = slots.preempted_by(wanted)
         for name in CHANGING:
             setattr(booking, name, getattr(wish, name))
         booking.save(update_fields=CHANGING)
         if replace(wish, title=was.title) != was:
-            notify_of("changed", booking, actor.user, asked_back)
+            notify_of("changed", booking, actor.user, preempted)
         before = {name: getattr(was, name) for name in CHANGING if getattr(was, name) != getattr(wish, name)}
         _record(actor, booking, "change", before)
     return booking

@@ -85,7 +85,7 @@ class FreeSlots:
         fewer = range(wanted.places - 1, 0, -1)
         return next((places for places in fewer if self.is_free(replace(wanted, places=places))), 0)
 
-    def asked_back(self, wanted: Booked) -> tuple[UUID, ...]:
+    def preempted_by(self, wanted: Booked) -> tuple[UUID, ...]:
         """Return runs on borrowed units that may have to end for it: none if there is room beside them all."""
         borrowed = tuple(
             run.claim

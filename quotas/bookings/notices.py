@@ -24,14 +24,14 @@ from quotas.models import Booking, Claim
 SUBJECT = "booking"
 
 
-def notify_of(code: str, booking: Booking, by: User, asked_back: Collection[UUID] = ()) -> None:
+def notify_of(code: str, booking: Booking, by: User, preempted: Collection[UUID] = ()) -> None:
     """Notify of what somebody did (booked, changed, cancelled), in its transaction.
 
     People of the tenant who may launch there get a notice, and people whose borrowed runs may have to end for it.
     """
     seats = Membership.objects.filter(tenant=booking.tenant).exclude(role=Role.VIEWER)
     _notify(code, User.objects.filter(memberships__in=seats), booking, by)
-    _notify("asked_back", User.objects.filter(claims__in=asked_back).distinct(), booking, by)
+    _notify("asked_back", User.objects.filter(claims__in=preempted).distinct(), booking, by)
 
 
 def _notify(code: str, people: QuerySet[User], booking: Booking, by: User) -> None:

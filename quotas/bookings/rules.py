@@ -61,14 +61,14 @@ class Wish:
 
 
 class Taken(Exception):
-    """The time is not free; `told_when_free` turns it into NotFree."""
+    """The time is not free; `next_free_when_taken` turns it into NotFree."""
 
     def __init__(self, wanted: Booked, slots: FreeSlots) -> None:
         self.wanted, self.slots = wanted, slots
 
 
 @contextmanager
-def told_when_free() -> Iterator[None]:
+def next_free_when_taken() -> Iterator[None]:
     """Turn Taken into NotFree after the lock is released: the search is longer than others should wait."""
     try:
         yield
@@ -117,7 +117,7 @@ def pool_of(slug: str) -> Pool:
 
 def check(tenant: Tenant, pool: Pool, wish: Wish) -> str:
     """Raise what booking now would raise. Return a warning of runs to stop by then, or "". Writes nothing."""
-    with told_when_free():
+    with next_free_when_taken():
         wanted, slots = free(tenant, pool, wish, uuid.uuid4())
     held, limit = slots.held_meanwhile(wanted), slots.state.tenants[tenant.pk].limit_units or 0
     if held + units_of(wanted) <= limit:

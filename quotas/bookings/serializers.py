@@ -86,7 +86,7 @@ class BookingShape(serializers.Serializer[Any]):
 
     def to_representation(self, seen: Seen) -> dict[str, Any]:
         booking = seen.booking
-        told = {
+        private = {
             "id": booking.pk,
             "tenant": booking.tenant.slug,
             "title": booking.title,
@@ -94,7 +94,7 @@ class BookingShape(serializers.Serializer[Any]):
         }
         return super().to_representation(
             {
-                **(told if seen.is_own else dict.fromkeys(told)),
+                **(private if seen.is_own else dict.fromkeys(private)),
                 "pool": booking.pool.slug,
                 "from": booking.starts_at,
                 "to": booking.ends_at,

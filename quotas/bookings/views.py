@@ -47,9 +47,9 @@ def calendar(request: HttpRequest) -> HttpResponse:
         booking = bookings.book(actor, tenant, pool, wish)
     except SHOWN_IN_PLACE as refusal:
         audit.record_refusal(request, actor, refusal)
-        told = _told(form, refusal)
+        said = _refused(form, refusal)
         form.refuse(refusal)
-        return _calendar_page(request, actor, form, status=refusal.status, **told)
+        return _calendar_page(request, actor, form, status=refusal.status, **said)
     messages.success(request, _("Booked: “%(title)s”.") % {"title": booking.title})
     return redirect(_address_of(booking))
 
@@ -64,13 +64,13 @@ def answer(request: HttpRequest) -> HttpResponse:
     if not data.get("title", "").strip():
         data["title"] = "-"  # people may fill it in last
     form = BookingForm(actor, data)
-    told: dict[str, Any] = {}
+    said: dict[str, Any] = {}
     if form.is_valid():
         try:
-            told = {"is_free": True, "see_to": check(*form.asked())}
+            said = {"is_free": True, "see_to": check(*form.asked())}
         except SHOWN_IN_PLACE as refusal:
-            told = _told(form, refusal)
-    return render(request, "quotas/_booking_answer.html", told)
+            said = _refused(form, refusal)
+    return render(request, "quotas/_booking_answer.html", said)
 
 
 @never_cache
@@ -81,7 +81,7 @@ def booking(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
     found = bookings.get(actor, id)
     [seen] = bookings.seen(actor, [found])
-    form, told, status = ChangeForm(initial=ChangeForm.initial_of(found)), {}, 200
+    form, said, status = ChangeForm(initial=ChangeForm.initial_of(found)), {}, 200
     if request.method == "POST":
         require_owner(actor, found.tenant)
         form = ChangeForm(request.POST)
@@ -92,7 +92,7 @@ def booking(request: HttpRequest, id: UUID) -> HttpResponse:
             except SHOWN_IN_PLACE as refusal:
                 audit.record_refusal(request, actor, refusal)
                 form.refuse(refusal)
-                told, status = {"refusal": refusal}, refusal.status
+                said, status = {"refusal": refusal}, refusal.status
             else:
                 messages.success(request, _("Saved."))
                 return redirect("booking", id)
@@ -106,7 +106,7 @@ def booking(request: HttpRequest, id: UUID) -> HttpResponse:
         "gpus_each": as_gpus(found.units_each, found.pool.units_per_gpu),
         "zone": timezone.get_current_timezone_name(),
     }
-    return render(request, "quotas/booking.html", context | told, status=status)
+    return render(request, "quotas/booking.html", context | said, status=status)
 
 
 @never_cache
@@ -148,14 +148,14 @@ def _require_an_owner(actor: Actor) -> None:
         )
 
 
-def _told(form: BookingForm, refusal: Refusal) -> dict[str, Any]:
+def _refused(form: BookingForm, refusal: Refusal) -> dict[str, Any]:
     """Return the refusal, and the address of the next free time."""
-    told: dict[str, Any] = {"refusal": refusal}
+    said: dict[str, Any] = {"refusal": refusal}
     if isinstance(refusal, NotFree) and refusal.next_free_at is not None:
-        told["next_free"] = in_words(refusal.next_free_at)
+        said["next_free"] = in_words(refusal.next_free_at)
         week = timezone.localdate(refusal.next_free_at).isoformat()
-        told["take_it"] = f"{reverse('bookings')}?week={week}&{form.query_at(refusal.next_free_at)}#book"
-    return told
+        said["take_it"] = f"{reverse('bookings')}?week={week}&{form.query_at(refusal.next_free_at)}#book"
+    return said
 
 
 def _address_of(found: Booking) -> str:

@@ -164,7 +164,7 @@ def between_pools(members: Members) -> Iterator[Finding]:
 
 
 def names(nodes: Sequence[Node]) -> str:
-    told = [node.name for node in nodes[:MOST_NAMED]]
-    if more := len(nodes) - len(told):
-        told.append(ngettext("%(n)d more", "%(n)d more", more) % {"n": more})
-    return _(", ").join(told)
+    named = [node.name for node in nodes[:MOST_NAMED]]
+    if more := len(nodes) - len(named):
+        named.append(ngettext("%(n)d more", "%(n)d more", more) % {"n": more})
+    return _(", ").join(named)

@@ -67,7 +67,7 @@ class Held:
     holder: UUID | None = None
     since: datetime | None = None
     # Time by which a preempted run must give them back.
-    asked_back: datetime | None = None
+    reclaimed_at: datetime | None = None
     # Number of cards; and the units of each card, where that is reported.
     cards: int = 1
     on: tuple[tuple[str, int], ...] = ()
@@ -81,7 +81,7 @@ class Segment:
     start: float
     width: float
     words: str
-    is_asked_back: bool = False
+    is_reclaimed: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class NodeRow:
     gpus: tuple[tuple[Segment, ...], ...]
     units_per_gpu: int = 1
     # Report of each GPU, by card where the cards are known.
-    told: tuple[GpuReport, ...] = ()
+    reports: tuple[GpuReport, ...] = ()
     # Why nothing new may start there, if the trouble has words of its own.
     why: str = ""
     is_by_card: bool = False
@@ -100,8 +100,8 @@ class NodeRow:
     @property
     def cells(self) -> list[tuple[tuple[Segment, ...], GpuReport | None]]:
         """Drawn GPUs, each with its report if it is known which GPU that is."""
-        told = self.told if self.is_by_card else ()
-        return list(zip_longest(self.gpus, told[: len(self.gpus)]))
+        reports = self.reports[: len(self.gpus)] if self.is_by_card else ()
+        return list(zip_longest(self.gpus, reports))
 
     @property
     def words(self) -> str:
@@ -109,10 +109,10 @@ class NodeRow:
         units: Counter[Kind] = Counter()
         for held, _words in self.parts:
             units[held.kind] += held.units
-        told = [counted(kind, figure(amount, self.units_per_gpu)) for kind, amount in units.items()]
-        if back := sum(held.units for held, _words in self.parts if held.asked_back):
-            told.append(_("%(count)s being reclaimed") % {"count": figure(back, self.units_per_gpu)})
-        return " · ".join(told)
+        said = [counted(kind, figure(amount, self.units_per_gpu)) for kind, amount in units.items()]
+        if back := sum(held.units for held, _words in self.parts if held.reclaimed_at):
+            said.append(_("%(count)s being reclaimed") % {"count": figure(back, self.units_per_gpu)})
+        return " · ".join(said)
 
 
 def node_row(
@@ -125,7 +125,7 @@ def node_row(
     units_per_gpu: int,
     kept: int = 0,
     cards: Mapping[str, bool] | None = None,
-    told: Mapping[str, GpuReport] | None = None,
+    reports: Mapping[str, GpuReport] | None = None,
     why: str = "",
 ) -> NodeRow:
     """Return the row of a node with `offered` units, and `broken` ones besides. With trouble, none is free.
@@ -152,8 +152,8 @@ def node_row(
     parts = _joined([*taken, *rest])
     worded = tuple((part, words_of(part, units_per_gpu)) for part in parts)
     gpus = _by_card(worded, cards, trouble, units_per_gpu) if cards else _gpus(worded, units_per_gpu)
-    told = told or {}
-    known = [told[name] for name in cards if name in told] if cards else list(told.values())
+    reports = reports or {}
+    known = [reports[name] for name in cards if name in reports] if cards else list(reports.values())
     is_by_card = bool(cards) and len(known) == len(cards or ())
     return NodeRow(label, trouble, worded, tuple(gpus), units_per_gpu, tuple(known), why, is_by_card)
 
@@ -220,7 +220,7 @@ def _side_by_side(pieces: Iterable[tuple[Held, int, str]], units_per_gpu: int) -
         end = min(at + units, units_per_gpu)
         step = 1 if units_per_gpu <= MOST_COUNTED else max(1, end - at)
         for unit in range(at, end, step):
-            yield Segment(part.kind, unit * one, step * one, words, part.asked_back is not None)
+            yield Segment(part.kind, unit * one, step * one, words, part.reclaimed_at is not None)
         at = end
 
 
@@ -261,9 +261,9 @@ def amount(units: int, units_per_gpu: int) -> str:
 def words_of(part: Held, units_per_gpu: int) -> str:
     """Return a part in words: amount, holder, and the time by which a preempted one ends."""
     said = _whose(part, {"amount": amount(part.units, units_per_gpu), "who": part.who, "what": part.what})
-    if part.asked_back is None:
+    if part.reclaimed_at is None:
         return said
-    at = date_format(timezone.localtime(part.asked_back), "H:i")
+    at = date_format(timezone.localtime(part.reclaimed_at), "H:i")
     return _("%(whose)s; reclaimed at %(time)s") % {"whose": said, "time": at}
 
 

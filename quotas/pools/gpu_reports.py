@@ -75,7 +75,7 @@ class ReportTexts:
         self._all = _("GPU %(gpu)s: %(figures)s")
         self._comma = _(", ")
 
-    def told(self, gpu: Any) -> GpuReport:
+    def report_on(self, gpu: Any) -> GpuReport:
         name = {"gpu": gpu.index}
         if gpu.out_code:
             why = explain.sentence(gpu.out_code, {"gpu": gpu.index, "node": gpu.node, **gpu.facts})

@@ -121,7 +121,7 @@ class Nodes:
     given: dict[UUID, list[cards.Device]] = field(default_factory=dict)
     # Agents' reports.
     gpus: dict[NodeKey, list[Any]] = field(default_factory=dict)
-    teller: ReportTexts = field(default_factory=ReportTexts)
+    texts: ReportTexts = field(default_factory=ReportTexts)
 
     @classmethod
     def read(cls, pools: Collection[Pool], seen: Mapping[UUID, PoolNodes]) -> Nodes:
@@ -167,7 +167,7 @@ class Nodes:
             units_per_gpu=pool.units_per_gpu,
             kept=self.kept.get((pool.pk, node.name), 0),
             cards=by_card,
-            told={gpu.uuid: self.teller.told(gpu) for gpu in gpus},
+            reports={gpu.uuid: self.texts.report_on(gpu) for gpu in gpus},
             why=why_unwell(node, label) if trouble == Trouble.UNWELL else "",
         )
 
@@ -185,7 +185,7 @@ class Nodes:
                 what=self.names.get(claim.holder_id, ""),
                 holder=claim.holder_id if viewer.knows(claim) else None,
                 since=claim.admitted_at,
-                asked_back=claim.reclaim_at,
+                reclaimed_at=claim.reclaim_at,
                 cards=max(1, claim.cards),
                 on=cards.shares_given(node.devices, self.given.get(claim.pk, ()))
                 or _if_all(held.get(self.pod_of.get(claim.pk, NO_POD), ()), claim.units),

@@ -51,8 +51,8 @@ class Expression:
         return has > bound if self.operator == "Gt" else has < bound
 
     def manifest(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"key": self.key, "operator": self.operator}
-        return told | ({"values": list(self.values)} if self.values else {})
+        manifest: dict[str, Any] = {"key": self.key, "operator": self.operator}
+        return manifest | ({"values": list(self.values)} if self.values else {})
 
 
 Term = tuple[Expression, ...]  # all of them
@@ -91,8 +91,8 @@ def product_names(pool: Pool) -> tuple[str, ...]:
     GPU Feature Discovery appends how a node cuts a product, unless the resource's name says so. So a pool of whole GPUs
     has no node whose `nvidia.com/gpu` are replicas or instances, and the reverse.
     """
-    product, told_by_resource = pool.match_product, pool.resource_name != WHOLE
-    if told_by_resource or product != plain_product(product):
+    product, named_by_resource = pool.match_product, pool.resource_name != WHOLE
+    if named_by_resource or product != plain_product(product):
         return (product,)
     return sharing.of(pool).product_labels(pool)
 

@@ -18,13 +18,13 @@ WHOLE = 'width="100%" height="100%"'
 @register.simple_tag
 def gpu_cells(row: NodeRow, *, is_cut: bool) -> SafeString:
     """Draw each GPU: who has which part of it, and beneath, how busy it is if that is known of this GPU."""
-    return SafeString("".join(_gpu(pieces, told, is_cut=is_cut) for pieces, told in row.cells))
+    return SafeString("".join(_gpu(pieces, report, is_cut=is_cut) for pieces, report in row.cells))
 
 
 @register.simple_tag
-def gpu_sample(kind: str, *, is_asked_back: bool = False) -> SafeString:
+def gpu_sample(kind: str, *, is_reclaimed: bool = False) -> SafeString:
     """Draw one cell of a kind, for the legend."""
-    pieces = '<rect class="asked-back" {whole}></rect>' if is_asked_back else ""
+    pieces = '<rect class="asked-back" {whole}></rect>' if is_reclaimed else ""
     return format_html(
         '<svg class="gpu-cell" aria-hidden="true" focusable="false">'
         '<rect class="is-{kind}" {whole}></rect>' + pieces + "</svg>",
@@ -33,30 +33,30 @@ def gpu_sample(kind: str, *, is_asked_back: bool = False) -> SafeString:
     )
 
 
-def _gpu(pieces: Iterable[Segment], told: GpuReport | None, *, is_cut: bool) -> str:
-    words = escape(told.words) if told else ""
-    is_broken = told is not None and told.is_broken
+def _gpu(pieces: Iterable[Segment], report: GpuReport | None, *, is_cut: bool) -> str:
+    words = escape(report.words) if report else ""
+    is_broken = report is not None and report.is_broken
     classes = f"gpu-cell{' is-cut' if is_cut else ''}{' is-broken' if is_broken else ''}"
     drawn = "".join(_piece(piece, words) for piece in pieces)
-    use = _use(told, words) if told else ""
+    use = _use(report, words) if report else ""
     return f'<span class="gpu-one"><svg class="{classes}" focusable="false">{drawn}</svg>{use}</span>'
 
 
-def _piece(piece: Segment, told: str) -> str:
+def _piece(piece: Segment, report: str) -> str:
     whose = escape(piece.words)
     place = f'x="{piece.start:.4g}%" width="{piece.width:.4g}%" height="100%"'
-    title = f"{whose}\n{told}" if told else whose
+    title = f"{whose}\n{report}" if report else whose
     drawn = f'<rect class="is-{piece.kind}" {place}><title>{title}</title></rect>'
-    if piece.is_asked_back:
+    if piece.is_reclaimed:
         drawn += f'<rect class="asked-back" {place}><title>{whose}</title></rect>'
     return drawn
 
 
-def _use(told: GpuReport, words: str) -> str:
+def _use(report: GpuReport, words: str) -> str:
     bar = ""
-    if told.is_broken:
+    if report.is_broken:
         bar = f'<rect class="broken" {WHOLE}></rect>'
-    elif told.use_percent is not None:
-        bar = f'<rect class="use-{told.level}" width="{told.use_percent}%" height="100%"></rect>'
+    elif report.use_percent is not None:
+        bar = f'<rect class="use-{report.level}" width="{report.use_percent}%" height="100%"></rect>'
     track = f'<title>{words}</title><rect class="track" {WHOLE}></rect>'
     return f'<svg class="gpu-use" aria-hidden="true" focusable="false">{track}{bar}</svg>'

@@ -67,12 +67,12 @@ def test_borrowed_runs_are_not_in_the_way_and_the_youngest_end_first() -> None:
     state = pool((2, [own]), (2, [borrowed]), nominal=2)
     assert FreeSlots(state).is_free(booked(1, 3, units_each=2))
     assert not FreeSlots(state).is_free(booked(1, 3, places=2, units_each=2))
-    assert FreeSlots(state).asked_back(booked(1, 3, units_each=2)) == (borrowed.claim,)
+    assert FreeSlots(state).preempted_by(booked(1, 3, units_each=2)) == (borrowed.claim,)
 
 
 def test_a_borrowed_run_is_left_alone_where_there_is_room_beside_it() -> None:
     state = pool((2, [run(2, None, age=9)]), (4, [run(2, None)]), nominal=2)
-    assert FreeSlots(state).asked_back(booked(1, 3, units_each=2)) == ()
+    assert FreeSlots(state).preempted_by(booked(1, 3, units_each=2)) == ()
 
 
 def test_a_run_that_is_own_in_part_is_in_the_way_only_where_an_older_one_is_not() -> None:

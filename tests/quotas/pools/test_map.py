@@ -70,12 +70,12 @@ def test_only_units_that_can_be_given_are_free(node: NodeRow, words: str) -> Non
     assert node.words == words
 
 
-def test_what_is_asked_back_says_until_when_and_stays_whose_it_is() -> None:
+def test_reclaimed_units_have_a_time_and_stay_whose_they_are() -> None:
     at = datetime(2026, 3, 5, 14, 20, tzinfo=UTC)
-    node = row(Held(Kind.MINE, 1, what="exp-1", asked_back=at), Held(Kind.MINE, 1, what="exp-2"))
+    node = row(Held(Kind.MINE, 1, what="exp-1", reclaimed_at=at), Held(Kind.MINE, 1, what="exp-2"))
     assert node.parts[0][1] == "1 GPU: yours, exp-1; reclaimed at 14:20"
     assert node.words == "2 yours · 2 free · 1 being reclaimed"
-    assert [gpu[0].is_asked_back for gpu in node.gpus] == [True, False, False, False]
+    assert [gpu[0].is_reclaimed for gpu in node.gpus] == [True, False, False, False]
 
 
 class TestCards:

@@ -69,7 +69,7 @@ def test_the_use_of_a_gpu_is_said_in_words(cast: Cast) -> None:
     mig = gpu(cast, 0, utilization_percent=None, memory_used_mib=None, sample={})
     Gpu.objects.bulk_create([mig, late, gpu(cast, 2)])
     [seen] = read_gpus([Node.objects.get(name="gpu-1")]).values()
-    found = [ReportTexts().told(one) for one in seen]
+    found = [ReportTexts().report_on(one) for one in seen]
     assert [one.words for one in found] == [
         "GPU 0: no metrics available",
         "GPU 1: no metrics at the moment",
@@ -97,7 +97,7 @@ def test_a_broken_gpu_is_out_where_it_is_and_says_why(cast: Cast) -> None:
     assert kinds(node)[1] == ["out"]
     assert node.words == "4 out of use"  # the next pod there might get the broken one
     assert [one.is_broken for _parts, one in node.cells if one] == [False, True, False, False]
-    assert node.told[1].words.startswith("GPU 1 is out of use.")
+    assert node.reports[1].words.startswith("GPU 1 is out of use.")
 
 
 def test_a_withdrawn_gpu_is_drawn_on_one_that_nobody_has(cast: Cast) -> None:
@@ -119,7 +119,7 @@ def test_where_agents_and_kubernetes_count_differently_places_are_not_claimed(ca
     node = row(cast)
     assert node.words == "4 free"
     assert [one for _parts, one in node.cells] == [None] * 4
-    assert len(node.told) == 3
+    assert len(node.reports) == 3
 
 
 def test_everybody_sees_the_use_of_each_gpu_and_no_names_of_others(cast: Cast) -> None:
@@ -144,7 +144,9 @@ def test_one_query_reads_all_reports(cast: Cast) -> None:
 
 def test_words_in_the_drawing_are_escaped() -> None:
     piece, used = Segment(Kind.OTHER, 0, 50, "<b>&"), GpuReport("<i>", use_percent=80)
-    drawn = gpu_cells(NodeRow("", Trouble.NONE, (), ((piece,),), told=(used,), is_by_card=True), is_cut=True)
+    drawn = gpu_cells(
+        NodeRow("", Trouble.NONE, (), ((piece,),), reports=(used,), is_by_card=True), is_cut=True
+    )
     assert "<title>&lt;b&gt;&amp;\n&lt;i&gt;</title>" in drawn
     assert 'class="use-3" width="80%"' in drawn
     assert "<b>" not in drawn
