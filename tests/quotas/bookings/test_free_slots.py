@@ -91,6 +91,12 @@ def test_a_run_stops_being_borrowed_once_older_ones_of_its_tenant_have_ended() -
     assert not FreeSlots(state).is_free(booked(2, 4, units_each=4))
 
 
+def test_a_run_on_own_gpus_stays_in_the_way_after_a_borrowed_one_has_ended() -> None:
+    state = pool((4, [run(2, None, age=9), run(2, 2, age=1)]), nominal=2)
+    assert FreeSlots(state).is_free(booked(1, 4, units_each=2))
+    assert not FreeSlots(state).is_free(booked(1, 4, units_each=4))
+
+
 def test_a_run_in_a_bookings_place_counts_once() -> None:
     mine = booked(0, 4, places=2, units_each=2)
     inside = run(1, None, tenant=ONE, booking=mine.booking)

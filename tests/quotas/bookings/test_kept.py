@@ -12,6 +12,7 @@ from quotas import admission
 from quotas.bookings import changes as bookings
 from quotas.bookings.rules import Wish
 from quotas.models import Booking, Claim, Quota
+from quotas.templatetags.bookings import booked_now, booking_of
 from tests.quotas.bookings.wishes import HOUR, wish
 from tests.shared.stage import Stage, again
 
@@ -53,9 +54,13 @@ def test_once_it_begins_its_tenants_runs_get_its_places_before_older_requests(
 ) -> None:
     long = carols(stage, 2, minutes=None)
     begin(booking)
+    assert booked_now(stage.cast.demo, "a100", 2) == booking
     class_runs = [stage.request(2) for _place in range(2)]
     stage.admit()
     assert {again(claim).booking_id for claim in class_runs} == {booking.pk}
+    assert booked_now(stage.cast.demo, "a100", 2) is None
+    assert {booking_of(claim.holder_id) for claim in class_runs} == {booking}
+    assert booking_of(long.holder_id) is None
     assert again(long).state == Claim.State.WAITING
 
 
