@@ -19,7 +19,7 @@ from django.conf import settings
 from django.contrib.auth import authenticate as check_password
 from django.contrib.auth import get_user
 from django.contrib.sessions.backends.db import SessionStore
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -28,7 +28,7 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor
 from accounts.addresses import neighbourhood
 from accounts.errors import NotAllowed, NotSignedIn, Refusal, TooMany
-from accounts.locks import forget
+from accounts.locks import forget, one_at_a_time
 from accounts.models import AuditEntry, SignInFailure, User
 from accounts.trail import audit
 
@@ -138,7 +138,7 @@ def sign_out(user: User) -> None:
 def _count(attempt: Attempt, username: str) -> None:
     now = timezone.now()
     with transaction.atomic():
-        _one_at_a_time()
+        one_at_a_time("sign-in")
         forget(SignInFailure.objects.filter(at__lt=now - WINDOW))
         free_at = _blocked_until(attempt)
         if free_at is None:
@@ -153,11 +153,6 @@ def _count(attempt: Attempt, username: str) -> None:
     )
     record_refused(username, refusal)
     raise refusal
-
-
-def _one_at_a_time() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('berth: sign-in'))")
 
 
 def _blocked_until(attempt: Attempt) -> datetime | None:

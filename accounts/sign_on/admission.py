@@ -15,18 +15,21 @@ from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.utils.translation import get_supported_language_variant
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import Conflict, NotAllowed
-from accounts.locks import locked
+from accounts.locks import locked, one_at_a_time
 from accounts.models import User
 from accounts.sign_on import groups
 from accounts.sign_on.configuration import Provider
 from accounts.trail import audit
 
+# Lock for one sign-on at a time: two first sign-ins in two tabs make one person, and two people do not get the same
+# account. Nothing under it waits on the network.
+LOCK = "sign-on"
 NAME_LENGTH = 150
 SUBJECT_LENGTH = 191
 
@@ -35,7 +38,7 @@ def admit(provider: Provider, claims: dict[str, Any]) -> User:
     """Return the person to sign in, with roles updated from their groups. Raise NotAllowed or Conflict."""
     _require_groups_told(provider, claims)
     with transaction.atomic():
-        _one_at_a_time()
+        one_at_a_time(LOCK)
         account = _account(provider, claims)
         user = account.user if account else _awaited(provider, claims) or _create(provider, claims)
         if not user.is_active:
@@ -52,7 +55,7 @@ def admit(provider: Provider, claims: dict[str, Any]) -> User:
 def connect(actor: Actor, provider: Provider, claims: dict[str, Any]) -> None:
     """Allow the signed-in person to sign in by the provider too. Raise Conflict if the account is somebody else's."""
     with transaction.atomic():
-        _one_at_a_time()
+        one_at_a_time(LOCK)
         account = _account(provider, claims)
         if account is not None and account.user_id != actor.user.pk:
             raise Conflict(
@@ -62,13 +65,6 @@ def connect(actor: Actor, provider: Provider, claims: dict[str, Any]) -> None:
             )
         if account is None:
             _connect(actor.user, provider, claims)
-
-
-def _one_at_a_time() -> None:
-    """Allow one sign-on at a time: two first sign-ins in two tabs make one person, and two people do not get the same
-    account. Nothing under this lock waits on the network."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('berth: sign-on'))")
 
 
 def is_connected(user: User, provider: Provider) -> bool:
