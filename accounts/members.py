@@ -175,9 +175,14 @@ def _require_as_seen(user: User, membership: Membership | None, was: str | None)
     raise Conflict("changed_meanwhile", text, hint, fields={"username": [text]})
 
 
+def has_other_owner(membership: Membership) -> bool:
+    """Return True if another active person owns the membership's tenant."""
+    owners = Membership.objects.filter(tenant=membership.tenant_id, role=Role.OWNER, user__is_active=True)
+    return owners.exclude(pk=membership.pk).exists()
+
+
 def _require_other_owner(tenant: Tenant, membership: Membership) -> None:
-    others = tenant.memberships.filter(role=Role.OWNER, user__is_active=True).exclude(pk=membership.pk)
-    if not others.exists():
+    if not has_other_owner(membership):
         raise Conflict(
             "last_owner",
             _("%(name)s is the only owner of %(tenant)s.")

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
-from accounts import signals
+from accounts import members, signals
 from accounts.credentials import sessions
 from accounts.locks import locked
 from accounts.models import AuditEntry, Membership, Role, Tenant, User
@@ -31,11 +31,9 @@ def groups_in(claims: dict[str, Any], claim: str) -> frozenset[str]:
         for part in claim.split("."):
             found = found.get(part) if isinstance(found, dict) else None
     if isinstance(found, str):
-        found = [found]
+        return frozenset({found})
     return (
-        frozenset(name for name in found or () if isinstance(name, str))
-        if isinstance(found, list)
-        else frozenset()
+        frozenset(name for name in found if isinstance(name, str)) if isinstance(found, list) else frozenset()
     )
 
 
@@ -76,7 +74,7 @@ def _follow_in(tenant: Tenant, user: User, wanted: str | None) -> None:
             Membership.objects.create(tenant=tenant, user=user, role=wanted, by_group=True)
             _changed(user, tenant, "member.add", role=wanted)
     elif membership.by_group and membership.role != wanted:
-        if membership.role == Role.OWNER and _is_last_owner(membership):
+        if membership.role == Role.OWNER and not members.has_other_owner(membership):
             _keep_last_owner(user, tenant)
         elif wanted is None:
             membership.delete()
@@ -85,11 +83,6 @@ def _follow_in(tenant: Tenant, user: User, wanted: str | None) -> None:
             membership.role = wanted
             membership.save(update_fields=["role"])
             _changed(user, tenant, "member.change", role=wanted)
-
-
-def _is_last_owner(membership: Membership) -> bool:
-    owners = Membership.objects.filter(tenant=membership.tenant_id, role=Role.OWNER, user__is_active=True)
-    return not owners.exclude(pk=membership.pk).exists()
 
 
 def _keep_last_owner(user: User, tenant: Tenant) -> None:
