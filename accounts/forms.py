@@ -41,6 +41,34 @@ class SignInForm(forms.Form):
     )
 
 
+class PasswordForm(forms.Form):
+    """The person's password again, for changes that a stolen session must not make."""
+
+    password = forms.CharField(
+        label=_("Your password"),
+        max_length=4096,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+
+class CodeForm(forms.Form):
+    """A code of the second factor."""
+
+    code = forms.CharField(
+        label=_("Code"),
+        max_length=40,
+        widget=forms.TextInput(
+            attrs={
+                "autocomplete": "one-time-code",
+                "inputmode": "numeric",
+                "autofocus": True,
+                "class": "code",
+            }
+        ),
+    )
+
+
 class SSHKeyForm(forms.Form):
     prefix = "key"
 

@@ -18,14 +18,13 @@ from django.views.decorators.http import require_POST
 
 from accounts.credentials import sign_in as signing_in
 from accounts.errors import Refusal
-from accounts.forms import SignInForm, show_refusal
+from accounts.forms import PasswordForm, SignInForm, show_refusal
 from accounts.models import AuditEntry, User
 from accounts.preferences import remembered
 from accounts.rest import rates
 from accounts.rest.actors import actor_of
 from accounts.sign_on import admission, second_factor, waiting
 from accounts.sign_on.configuration import Provider
-from accounts.sign_on.forms import PasswordForm
 from accounts.sign_on.provider import Conversation
 from accounts.signals import send_access_changed
 from accounts.targets import safe_target

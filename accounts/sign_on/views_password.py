@@ -14,10 +14,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from accounts.credentials import passwords, sign_in
 from accounts.errors import Refusal
-from accounts.forms import show_refusal
+from accounts.forms import PasswordForm, show_refusal
 from accounts.models import User
 from accounts.rest.actors import actor_of
-from accounts.sign_on.forms import PasswordForm
 from accounts.sign_on.views import after_password, held_at
 
 

@@ -16,12 +16,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from accounts.credentials import sign_in
 from accounts.errors import NotAllowed, Refusal
-from accounts.forms import show_refusal
+from accounts.forms import CodeForm, PasswordForm, show_refusal
 from accounts.models import User
 from accounts.preferences import remembered
 from accounts.rest.actors import actor_of
 from accounts.sign_on import second_factor, waiting
-from accounts.sign_on.forms import CodeForm, PasswordForm
 from accounts.sign_on.views import after_password, answer, finish, held_at
 
 
