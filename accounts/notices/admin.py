@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.contrib import admin
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -26,21 +24,14 @@ class SendAgain(Previewed[Notice]):
             _("Outdated notices are not sent: nobody is notified of a workspace that is no longer ready.")
         ]
 
-    def effects(self, actor: Actor, rows: Sequence[Notice]) -> list[Effect]:
-        return [self._effect(notice) for notice in rows]
-
-    def _effect(self, notice: Notice) -> Effect:
-        whom = str(notice)
-        if notice.mail not in outbox.CAN_BE_SENT_AGAIN:
-            return Effect(
-                str(notice.pk), whom, refused=_("This notice has no mail that is waiting or failed.")
-            )
-        told = (
-            (_("The mail server said: %(error)s") % {"error": notice.mail_error},)
-            if notice.mail_error
-            else ()
-        )
-        return Effect(str(notice.pk), whom, (_("It is sent now, to the person's current address."), *told))
+    def effect_on(self, row: Notice) -> Effect:
+        if row.mail not in outbox.CAN_BE_SENT_AGAIN:
+            refused = _("This notice has no mail that is waiting or failed.")
+            return Effect(str(row.pk), str(row), refused=refused)
+        what = [_("It is sent now, to the person's current address.")]
+        if row.mail_error:
+            what.append(_("The mail server said: %(error)s") % {"error": row.mail_error})
+        return Effect(str(row.pk), str(row), tuple(what))
 
     def apply(self, actor: Actor, row: Notice) -> bool:
         return outbox.send_again(actor, row)

@@ -43,14 +43,5 @@ class Ways(NamedTuple):
     by_mail: bool
 
 
-# By mail goes what a person would want to know while they do not look at Berth.
-DEFAULTS = {
-    Kind.READY: Ways(in_berth=True, by_mail=True),
-    Kind.FAILED: Ways(in_berth=True, by_mail=True),
-    Kind.STOPPED: Ways(in_berth=True, by_mail=True),
-    Kind.STOPS_SOON: Ways(in_berth=True, by_mail=True),
-    Kind.QUOTA: Ways(in_berth=True, by_mail=False),
-    Kind.BUDGET: Ways(in_berth=True, by_mail=True),
-    Kind.BOOKING: Ways(in_berth=True, by_mail=True),
-    Kind.HEALTH: Ways(in_berth=True, by_mail=True),
-}
+# By mail goes what a person would want to know while they do not look at Berth: all but a changed quota.
+DEFAULTS = {kind: Ways(in_berth=True, by_mail=kind != Kind.QUOTA) for kind in Kind}
