@@ -34,12 +34,7 @@ class Api:
 
     def get(self, kind: str, namespace: str | None, name: str) -> Json | None:
         """Return the object, or None if it does not exist."""
-        try:
-            return self._transport.request("GET", KINDS[kind].path(namespace, name))
-        except ClusterRefused as refused:
-            if refused.status == 404:
-                return None
-            raise
+        return self._request_existing("GET", KINDS[kind].path(namespace, name))
 
     def list(
         self,
@@ -49,9 +44,7 @@ class Api:
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
     ) -> Objects:
-        return self.list_with_version(
-            kind, namespace=namespace, labels=labels, fields=fields, keep=_all_of_it
-        )[0]
+        return self.list_with_version(kind, namespace=namespace, labels=labels, fields=fields, keep=dict)[0]
 
     def list_with_version(
         self,
@@ -227,16 +220,20 @@ class Api:
         self, kind: str, namespace: str | None, name: str, body: Any, content_type: str, *, repeatable: bool
     ) -> Json | None:
         """Return the patched object, or None if it does not exist."""
+        return self._request_existing(
+            "PATCH",
+            KINDS[kind].path(namespace, name),
+            query={"fieldManager": MANAGER},
+            body=body,
+            content_type=content_type,
+            repeatable=repeatable,
+            quotes_secrets=kind == "Secret",
+        )
+
+    def _request_existing(self, method: str, path: str, **options: Any) -> Json | None:
+        """Return the answer's JSON, or None if the object does not exist."""
         try:
-            return self._transport.request(
-                "PATCH",
-                KINDS[kind].path(namespace, name),
-                query={"fieldManager": MANAGER},
-                body=body,
-                content_type=content_type,
-                repeatable=repeatable,
-                quotes_secrets=kind == "Secret",
-            )
+            return self._transport.request(method, path, **options)
         except ClusterRefused as refused:
             if refused.status == 404:
                 return None
@@ -258,10 +255,6 @@ def _items(page: Json) -> Objects:
     if "items" not in page or not isinstance(page.get("metadata"), dict):
         raise ClusterUnavailable("The cluster answered a list with something else.")
     return page["items"] or []
-
-
-def _all_of_it(body: Json) -> Json:
-    return body
 
 
 def _path_of(body: Json, name: str | None = None) -> str:
