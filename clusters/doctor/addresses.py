@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from clusters import address_pools
 from clusters.api import Api
-from clusters.doctor.findings import Finding, Level
+from clusters.doctor.findings import Finding, Level, fail, ok, warn
 from clusters.kinds import METALLB
 from clusters.models import Cluster
 from clusters.transport import Objects
@@ -18,11 +18,8 @@ from clusters.transport import Objects
 def _through_the_portal() -> Finding:
     if settings.WORKSPACE_DOMAIN:
         domain = f"*.{settings.WORKSPACE_DOMAIN}"
-        return Finding(
-            Level.OK, _("Workspaces are reached through Berth, at %(domain)s.") % {"domain": domain}
-        )
-    return Finding(
-        Level.FAIL,
+        return ok(_("Workspaces are reached through Berth, at %(domain)s.") % {"domain": domain})
+    return fail(
         _("Workspaces should be reached through Berth, but no domain is set for them."),
         _("Set BERTH_WORKSPACE_DOMAIN, and let its DNS entry *.<domain> and your ingress lead to Berth."),
     )
@@ -31,9 +28,8 @@ def _through_the_portal() -> Finding:
 def _by_node_ports(cluster: Cluster) -> Finding:
     at = cluster.node_address or _("each node’s own address")
     if settings.WORKSPACE_DOMAIN:
-        return Finding(Level.OK, _("SSH is reached at ports of the nodes, at %(address)s.") % {"address": at})
-    return Finding(
-        Level.WARN,
+        return ok(_("SSH is reached at ports of the nodes, at %(address)s.") % {"address": at})
+    return warn(
         _("Workspaces are reached at ports of the nodes, at %(address)s, JupyterLab in clear text.")
         % {"address": at},
         _("Set BERTH_WORKSPACE_DOMAIN to open JupyterLab through Berth."),
@@ -56,22 +52,20 @@ def _by_load_balancer(api: Api) -> Iterator[Finding]:
     services = [body for body in api.list("Service") if body["spec"].get("type") == "LoadBalancer"]
     waiting = [body for body in services if not body.get("status", {}).get("loadBalancer", {}).get("ingress")]
     if len(services) > len(waiting):
-        yield Finding(Level.OK, _("Services of type LoadBalancer get addresses."))
+        yield ok(_("Services of type LoadBalancer get addresses."))
     elif services:
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("%(count)s Services of type LoadBalancer wait for an address.") % {"count": len(waiting)},
             _(
                 "Install MetalLB and give it a pool of addresses, or choose NodePort in the cluster's settings."
             ),
         )
     elif METALLB in api.groups():
-        yield Finding(Level.OK, _("Addresses come from MetalLB."))
+        yield ok(_("Addresses come from MetalLB."))
     elif provider := address_provider(api.list("Node")):
-        yield Finding(Level.OK, _("Addresses come from %(provider)s.") % {"provider": provider})
+        yield ok(_("Addresses come from %(provider)s.") % {"provider": provider})
     else:
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("Found nothing that gives addresses to Services of type LoadBalancer."),
             _(
                 "Install MetalLB, or choose NodePort in the cluster's settings. A first workspace will show it."
@@ -87,8 +81,7 @@ def address_provider(node_bodies: Objects) -> str:
 def metallb_pools(api: Api) -> Iterator[Finding]:
     found = address_pools.pools(api)
     if not found:
-        yield Finding(
-            Level.FAIL,
+        yield fail(
             _("MetalLB is installed and has no pool of addresses."),
             _("Give it an IPAddressPool and an L2Advertisement."),
         )

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
-from clusters.doctor.findings import Finding, Level, named
+from clusters.doctor.findings import Finding, named, ok, warn
 from clusters.measures import parse_time
 from clusters.nodes.inventory import NodeValues
 from clusters.transport import Objects
@@ -32,9 +32,7 @@ def agreement(found: Sequence[NodeValues]) -> Iterator[Finding]:
     seen = list(all_differences(found))
     yield from seen
     if found and not seen:
-        yield Finding(
-            Level.OK, _("Kubelets, container runtimes, kernels and drivers are the same on all nodes.")
-        )
+        yield ok(_("Kubelets, container runtimes, kernels and drivers are the same on all nodes."))
 
 
 def all_differences(found: Sequence[NodeValues]) -> Iterator[Finding]:
@@ -72,8 +70,7 @@ def differences(what: str, values: Mapping[str, str]) -> Iterator[Finding]:
         for value, nodes in sorted(by_value.items())
         if value != usual
     )
-    yield Finding(
-        Level.WARN,
+    yield warn(
         _("%(what)s differ: most nodes have %(usual)s, but %(others)s.")
         % {"what": what, "usual": usual, "others": others},
         _("Bring the nodes of one pool to one version: a run may be started on any of them."),
@@ -91,8 +88,7 @@ def clocks(bodies: Objects) -> Iterator[Finding]:
         if newest is not None and newest - now > CLOCKS_APART:
             ahead[body["metadata"]["name"]] = round((newest - now).total_seconds())
     if ahead:
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("The clocks of %(nodes)s are ahead of Berth's by up to %(seconds)d seconds.")
             % {"nodes": named(ahead), "seconds": max(ahead.values())},
             _("Synchronize the clocks of all machines, including Berth's, with NTP."),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -12,15 +13,38 @@ from clusters.api import Api
 from clusters.connections import transport_to
 from clusters.doctor import addresses, agreement, isolation, metrics, nodes, rights, storage, version
 from clusters.doctor.findings import Check, Finding, Level
-from clusters.doctor.seen import CachingApi
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.faults import explained
 from clusters.models import Cluster
+from clusters.nodes.inventory import NodeValues, node_values
+from clusters.transport import Objects
 
 Examiner = Callable[[Cluster, Api], Iterator[Finding]]
 """Finds what is wrong with a cluster. May raise a ClusterError."""
 _examiners: list[Examiner] = []
 WITHIN_SECONDS = 20.0  # somebody waits for the page
+
+
+class CachingApi(Api):
+    """Cluster as one examination sees it: nodes and API groups, which several looks read, are requested once."""
+
+    def groups(self) -> set[str]:
+        return self._groups
+
+    def list(self, kind: str, **options: Any) -> Objects:
+        return self.bodies if kind == "Node" and not options else super().list(kind, **options)
+
+    @cached_property
+    def _groups(self) -> set[str]:
+        return super().groups()
+
+    @cached_property
+    def bodies(self) -> Objects:
+        return super().list("Node")
+
+    @cached_property
+    def nodes(self) -> Sequence[NodeValues]:
+        return [node_values(body) for body in self.bodies]
 
 
 def register(examiner: Examiner) -> None:

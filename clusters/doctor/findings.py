@@ -41,6 +41,18 @@ class Finding:
     yaml: str = ""  # what to add to the ClusterRole
 
 
+def ok(message: str) -> Finding:
+    return Finding(Level.OK, message)
+
+
+def warn(message: str, hint: str = "") -> Finding:
+    return Finding(Level.WARN, message, hint)
+
+
+def fail(message: str, hint: str) -> Finding:
+    return Finding(Level.FAIL, message, hint)
+
+
 def by_check(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
     """Group findings in the order of the checks; leave out checks without findings."""
     found = ((check, [finding for finding in findings if finding.check == check]) for check in Check)

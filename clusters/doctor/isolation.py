@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
-from clusters.doctor.findings import Finding, Level
+from clusters.doctor.findings import Finding, ok, warn
 from clusters.models import Cluster
 
 
@@ -20,10 +20,9 @@ def isolation_gaps(cluster: Cluster) -> list[str]:
 
 def isolation(cluster: Cluster) -> Finding:
     if gaps := isolation_gaps(cluster):
-        return Finding(
-            Level.WARN,
+        return warn(
             _("Tenants are not isolated from each other: %(gaps)s are not set.")
             % {"gaps": _(", ").join(gaps)},
             _("Fill them in in the cluster's settings; workspaces get network policies made from them."),
         )
-    return Finding(Level.OK, _("Network policies keep tenants from each other and from the API server."))
+    return ok(_("Network policies keep tenants from each other and from the API server."))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from django.utils.translation import gettext as _
 
 from clusters.api import Api, list_if_served
-from clusters.doctor.findings import Finding, Level, named
+from clusters.doctor.findings import Finding, fail, named, ok, warn
 from clusters.nodes.gpus import RESOURCE
 from clusters.nodes.inventory import NodeValues
 from clusters.nodes.node_labels import MEMORY_MIB, PRODUCT
@@ -28,11 +28,9 @@ RUNTIME = "nvidia"
 def nodes(found: Sequence[NodeValues]) -> Iterator[Finding]:
     ready = usable(found)
     if not ready:
-        yield Finding(Level.FAIL, _("No node is ready."), _("Check `kubectl get nodes`."))
+        yield fail(_("No node is ready."), _("Check `kubectl get nodes`."))
         return
-    yield Finding(
-        Level.OK, _("%(ready)s of %(all)s nodes are ready.") % {"ready": len(ready), "all": len(found)}
-    )
+    yield ok(_("%(ready)s of %(all)s nodes are ready.") % {"ready": len(ready), "all": len(found)})
     gpus: Counter[str] = Counter()
     for node in ready:
         product = node.labels.get(PRODUCT, "")
@@ -40,10 +38,9 @@ def nodes(found: Sequence[NodeValues]) -> Iterator[Finding]:
             gpus[f"{resource} ({product})" if product else resource] += amount
     if gpus:
         told = _(", ").join(f"{amount} × {name}" for name, amount in sorted(gpus.items()))
-        yield Finding(Level.OK, _("GPUs: %(gpus)s.") % {"gpus": told})
+        yield ok(_("GPUs: %(gpus)s.") % {"gpus": told})
     else:
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("No node offers GPUs."),
             _("If some have them, install the NVIDIA device plugin and GPU Feature Discovery."),
         )
@@ -62,16 +59,14 @@ def silent_about_gpus(ready: Sequence[NodeValues]) -> Iterator[Finding]:
     """Report GPUs without labels or without resources, which two programs set, and GPUs held for broken."""
     unlabelled = [node.name for node in ready if announced(node) and MEMORY_MIB not in node.labels]
     if unlabelled:
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("%(nodes)s have no labels for the memory and kind of their GPUs.")
             % {"nodes": named(unlabelled)},
             _("Install GPU Feature Discovery, or fill in the pools by hand."),
         )
     hidden = [node.name for node in ready if PRODUCT in node.labels and not announced(node)]
     if hidden:
-        yield Finding(
-            Level.FAIL,
+        yield fail(
             _("%(nodes)s have GPUs according to their labels, but announce none.") % {"nodes": named(hidden)},
             _("Check the device plugin's pod there, and the node's driver and container toolkit."),
         )
@@ -84,8 +79,7 @@ def silent_about_gpus(ready: Sequence[NodeValues]) -> Iterator[Finding]:
         )
     ]
     if broken:
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("The device plugin marked some GPUs of %(nodes)s as broken.") % {"nodes": named(broken)},
             _("Check its log there. The mark is cleared only when the device plugin restarts."),
         )
@@ -107,16 +101,14 @@ def plugins(api: Api, found: Sequence[NodeValues]) -> Iterator[Finding]:
     for node in sorted(covered):
         both = sorted(name for name, pods in on_nodes.items() if node in pods)
         if len(both) > 1:
-            yield Finding(
-                Level.FAIL,
+            yield fail(
                 _("On %(node)s, %(plugins)s both offer the same GPUs.")
                 % {"node": node, "plugins": _(", ").join(both)},
                 _("Keep one of them off that node with its node selector."),
             )
     without = [node.name for node in usable(found) if PRODUCT in node.labels and node.name not in covered]
     if covered and without:
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("No device plugin runs on %(nodes)s, which have GPUs.") % {"nodes": named(without)},
             _("Check its DaemonSet's tolerations and node selector."),
         )
@@ -126,17 +118,15 @@ def of_plugin(name: str, pods: dict[str, Json]) -> Iterator[Finding]:
     versions = sorted(set(map(image_tag, pods.values())))
     facts = {"name": name, "count": len(pods), "version": _(", ").join(versions)}
     if len(versions) > 1:
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("%(name)s runs in several versions: %(version)s.") % facts,
             _("Finish its update, or check why its DaemonSet is stuck."),
         )
     else:
-        yield Finding(Level.OK, _("%(name)s %(version)s runs on %(count)d nodes.") % facts)
+        yield ok(_("%(name)s %(version)s runs on %(count)d nodes.") % facts)
     unready = [node for node, pod in pods.items() if not is_ready(pod)]
     if unready:
-        yield Finding(
-            Level.FAIL,
+        yield fail(
             _("%(name)s is not ready on %(nodes)s: GPUs there cannot be used.")
             % {"name": name, "nodes": named(unready)},
             _("Check its pod's log there."),
@@ -157,10 +147,9 @@ def runtime_classes(api: Api) -> Iterator[Finding]:
     """Report NVIDIA's runtime class. Pods must name it where it is not the nodes' default runtime."""
     names = {body["metadata"]["name"] for body in list_if_served(api, "RuntimeClass")}
     if RUNTIME in names:
-        yield Finding(
-            Level.OK,
+        yield ok(
             _(
                 "There is a runtime class %(name)s: name it in pools whose nodes do not have it as their default."
             )
-            % {"name": RUNTIME},
+            % {"name": RUNTIME}
         )

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from django.utils.translation import gettext as _
 
 from clusters.api import Api
-from clusters.doctor.findings import Check, Finding, Level
+from clusters.doctor.findings import Check, Finding, Level, ok, warn
 from clusters.errors import ClusterRefused
 from clusters.kinds import KINDS
 from clusters.models import Cluster
@@ -29,18 +29,14 @@ def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterat
     except ClusterRefused as refused:
         if refused.status != 404:
             raise
-        yield Finding(
-            Level.WARN, _("The permissions of Berth cannot be checked: the cluster has no access reviews.")
-        )
+        yield warn(_("The permissions of Berth cannot be checked: the cluster has no access reviews."))
         return
     granted = dict(zip(wanted, [first, *others], strict=True))
     for need in needs:
         if verbs := [verb for verb in need.verbs if not granted[need, verb]]:
             yield missing(api, need, verbs, namespaces)
     if all(granted.values()):
-        yield Finding(
-            Level.OK, _("Berth has all %(count)s permissions that it needs.") % {"count": len(wanted)}
-        )
+        yield ok(_("Berth has all %(count)s permissions that it needs.") % {"count": len(wanted)})
 
 
 def missing(api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str]) -> Finding:

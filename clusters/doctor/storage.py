@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from django.utils.translation import gettext as _
 
 from clusters.api import Api, list_if_served
-from clusters.doctor.findings import Finding, Level, named
+from clusters.doctor.findings import Finding, fail, named, ok, warn
 from clusters.kinds import SNAPSHOTS
 from clusters.models import Cluster
 from clusters.transport import Json, Objects
@@ -22,8 +22,7 @@ def storage(api: Api, cluster: Cluster) -> Iterator[Finding]:
     yield from of_purpose(_("homes"), homes, classes, local=False)
     yield from of_purpose(_("local disks"), disks, classes, local=True)
     if len(defaults) > 1:
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("Several storage classes are marked as the default: %(names)s.")
             % {"names": _(", ").join(defaults)},
             _("Keep one: Kubernetes takes the newest of them."),
@@ -36,20 +35,18 @@ def storage(api: Api, cluster: Cluster) -> Iterator[Finding]:
 def of_purpose(purpose: str, name: str, classes: Mapping[str, Json], *, local: bool) -> Iterator[Finding]:
     facts = {"name": name, "purpose": purpose}
     if not name:
-        yield Finding(
-            Level.FAIL,
+        yield fail(
             _("There is no storage class for %(purpose)s: none is set, and the cluster has no default one.")
             % facts,
             _("Name one in the cluster's settings, or mark one as the default."),
         )
     elif name not in classes:
-        yield Finding(
-            Level.FAIL,
+        yield fail(
             _("The storage class %(name)s for %(purpose)s does not exist.") % facts,
             _("The cluster has: %(names)s.") % {"names": _(", ").join(sorted(classes)) or "–"},
         )
     else:
-        yield Finding(Level.OK, _("Storage class for %(purpose)s: %(name)s.") % facts)
+        yield ok(_("Storage class for %(purpose)s: %(name)s.") % facts)
         yield from fitness(classes[name], local=local)
 
 
@@ -60,8 +57,7 @@ def is_default(storage_class: Json) -> bool:
 def fitness(storage_class: Json, *, local: bool) -> Iterator[Finding]:
     name = {"name": storage_class["metadata"]["name"]}
     if local and storage_class.get("volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _(
                 "%(name)s binds immediately, so a disk may be created on a node without room for its workspace."
             )
@@ -69,8 +65,7 @@ def fitness(storage_class: Json, *, local: bool) -> Iterator[Finding]:
             _("For local disks, use a class with volumeBindingMode: WaitForFirstConsumer."),
         )
     if not storage_class.get("allowVolumeExpansion"):
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("Volumes of %(name)s cannot grow.") % name,
             _("Set allowVolumeExpansion: true on it, if its driver can."),
         )
@@ -92,8 +87,7 @@ def drivers(api: Api, classes: Objects) -> Iterator[Finding]:
         if driver not in known or not without:
             continue
         facts = {"name": body["metadata"]["name"], "driver": driver, "nodes": named(without)}
-        yield Finding(
-            Level.WARN,
+        yield warn(
             _("%(nodes)s cannot mount volumes of %(name)s: its driver %(driver)s does not run there.")
             % facts,
             _(
@@ -104,7 +98,7 @@ def drivers(api: Api, classes: Objects) -> Iterator[Finding]:
 
 def snapshots(api: Api, classes: Objects) -> Iterator[Finding]:
     if SNAPSHOTS not in api.groups():
-        yield Finding(Level.OK, _("The cluster has no volume snapshots. Berth works without them."))
+        yield ok(_("The cluster has no volume snapshots. Berth works without them."))
         return
     by_driver = {body.get("driver", ""): body["metadata"]["name"] for body in api.list("VolumeSnapshotClass")}
     for body in classes:
@@ -113,8 +107,6 @@ def snapshots(api: Api, classes: Objects) -> Iterator[Finding]:
             "snapshots": by_driver.get(body.get("provisioner", ""), ""),
         }
         if facts["snapshots"]:
-            yield Finding(Level.OK, _("Snapshots of volumes of %(name)s: class %(snapshots)s.") % facts)
+            yield ok(_("Snapshots of volumes of %(name)s: class %(snapshots)s.") % facts)
         else:
-            yield Finding(
-                Level.OK, _("There is no snapshot class for %(name)s. Berth works without one.") % facts
-            )
+            yield ok(_("There is no snapshot class for %(name)s. Berth works without one.") % facts)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from django.utils.translation import gettext as _
 
-from clusters.doctor.findings import Finding, Level, named
+from clusters.doctor.findings import Finding, fail, named, ok, warn
 from clusters.nodes.inventory import NodeValues
 
 OLDEST_MINOR, NEWEST_MINOR = 30, 36
@@ -18,12 +18,11 @@ MOST_BEHIND = 3
 def about_version(version: str) -> Finding:
     minor = minor_of(version)
     if minor is None or not OLDEST_MINOR <= minor <= NEWEST_MINOR:
-        return Finding(
-            Level.WARN,
+        return warn(
             _("Kubernetes %(version)s has not been tested with Berth.") % {"version": version or "?"},
             _("Tested: 1.%(oldest)s to 1.%(newest)s.") % {"oldest": OLDEST_MINOR, "newest": NEWEST_MINOR},
         )
-    return Finding(Level.OK, _("Kubernetes %(version)s answers.") % {"version": version})
+    return ok(_("Kubernetes %(version)s answers.") % {"version": version})
 
 
 def minor_of(version: str) -> int | None:
@@ -39,15 +38,13 @@ def skew(version: str, nodes: Sequence[NodeValues]) -> Iterator[Finding]:
     newer = [name for name, minor in minors.items() if minor is not None and minor > of_api]
     older = [name for name, minor in minors.items() if minor is not None and minor < of_api - MOST_BEHIND]
     if newer:
-        yield Finding(
-            Level.FAIL,
+        yield fail(
             _("The kubelets of %(nodes)s are newer than the cluster's API (%(version)s).")
             % {"nodes": named(newer), "version": version},
             _("Update the control plane first: Kubernetes does not work the other way round."),
         )
     if older:
-        yield Finding(
-            Level.FAIL,
+        yield fail(
             _("The kubelets of %(nodes)s are too old for the cluster's API (%(version)s).")
             % {"nodes": named(older), "version": version},
             _("Update them: Kubernetes allows at most three minor versions behind."),
