@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from clusters import labels
 from clusters.models import Cluster, Node, PodUsage
@@ -62,7 +64,8 @@ def node_values(body: Json) -> NodeValues:
         labels={key: value for key, value in (metadata.get("labels") or {}).items() if key not in CLOCKS},
         taints=sorted(taints, key=lambda taint: (taint["key"], taint["effect"])),
         allocatable=amounts(status.get("allocatable")),
-        capacity=extended(amounts(status.get("capacity"))),
+        # Resources of device plugins: their names have a domain.
+        capacity={name: n for name, n in amounts(status.get("capacity")).items() if "/" in name},
         devices=hami.cards_of_node(metadata.get("annotations") or {}),
         ready=conditions.get("Ready", {}).get("status") == "True",
         unschedulable=bool(spec.get("unschedulable")),
@@ -99,11 +102,6 @@ def without_nul(text: str) -> str:
     return text.replace("\0", "")
 
 
-def extended(resources: Mapping[str, int]) -> dict[str, int]:
-    """Return the resources of device plugins: their names have a domain."""
-    return {name: amount for name, amount in resources.items() if "/" in name}
-
-
 def usage_values(body: Json, installation: str) -> UsageValues | None:
     """Return what the pod takes; None if it takes nothing because it ended or has no node yet."""
     metadata, spec = body["metadata"], body["spec"]
@@ -135,15 +133,12 @@ def pod_requests(spec: Json) -> dict[str, int]:
     for container in spec.get("containers") or []:
         running.update(amounts(container.get("resources", {}).get("requests")))
     total = running | starting
-    total.update({name: amount - total[name] for name, amount in _whole_pod(spec).items()})
+    # Requests of the pod as a whole (Kubernetes 1.34) replace those of its containers.
+    whole = amounts(spec.get("resources", {}).get("requests"))
+    total.update({name: amount - total[name] for name, amount in whole.items()})
     total.update(amounts(spec.get("overhead")))
     total["pods"] = 1
     return {name: amount for name, amount in sorted(total.items()) if amount}
-
-
-def _whole_pod(spec: Json) -> dict[str, int]:
-    """Return requests of the pod as a whole (Kubernetes 1.34), which replace those of its containers."""
-    return amounts(spec.get("resources", {}).get("requests"))
 
 
 def amounts(quantities: Mapping[str, Any] | None) -> dict[str, int]:
@@ -161,114 +156,110 @@ def _run_of(pod_labels: Mapping[str, str], installation: str) -> UUID | None:
 
 # --- rows
 
-NODE_FIELDS = [field.name for field in fields(NodeValues)]
-USAGE_FIELDS = [field.name for field in fields(UsageValues)]
-
-
 Values = TypeVar("Values", NodeValues, UsageValues)
 
 
-def merge_keeping(
-    left: Set[str], wanted: Mapping[str, Values], there: Mapping[str, Values]
-) -> dict[str, Values]:
-    """Return the wanted rows; for keys in `left`, the existing row, if any."""
-    written = {key: values for key, values in wanted.items() if key not in left}
-    return written | {key: there[key] for key in left & there.keys()}
+class _Table(Generic[Values]):
+    """Rows of one cluster, by key, as last written: only what differs is written."""
 
-
-class NodeTable:
-    """Node rows of one cluster. Each method returns the names of those that changed."""
+    kind: str
+    model: type[Any]  # Node or PodUsage
+    key: str  # field that identifies a row within its cluster
+    shape: type[Values]
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._rows: dict[str, NodeValues] = {}
+        self._rows: dict[str, Values] = {}
+        self._names = [field.name for field in fields(self.shape)]
+
+    def _replace(self, listed: Iterable[Values | Unread | None]) -> dict[str, Values]:
+        """Make the rows equal to the list; leave rows of unreadable objects as they are. Return the rows before."""
+        listed = list(listed)
+        wanted = {self._key(values): values for values in listed if isinstance(values, self.shape)}
+        rows = self._stored().values_list(*self._names)
+        before = {self._key(values): values for values in (self.shape(*row) for row in rows.iterator())}
+        kept = {getattr(one, self.key) for one in listed if isinstance(one, Unread)} - wanted.keys()
+        changed = [values for key, values in sorted(wanted.items()) if before.get(key) != values]
+        for values, why in refused(self._write, changed):
+            skip(self._cluster.slug, self.kind, asdict(values), why)
+            kept.add(self._key(values))
+        written = {key: values for key, values in wanted.items() if key not in kept}
+        self._rows = written | {key: before[key] for key in kept & before.keys()}
+        self._delete(*(before.keys() - self._rows.keys()))
+        return before
+
+    def _put(self, values: Values) -> bool:
+        """Write the row. Return False if it is the same already."""
+        key = self._key(values)
+        if self._rows.get(key) == values:
+            return False
+        self._write([values])
+        self._rows[key] = values
+        return True
+
+    def _key(self, values: Values) -> str:
+        return str(getattr(values, self.key))
+
+    def _stored(self) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.model.objects.filter(cluster=self._cluster)
+        return rows
+
+    def _delete(self, *keys: str) -> bool:
+        return bool(self._stored().filter(**{f"{self.key}__in": keys}).delete()[0])
+
+    def _write(self, changed: list[Values]) -> None:
+        self.model.objects.bulk_create(
+            [self.model(cluster=self._cluster, **asdict(values)) for values in changed],
+            batch_size=1000,
+            update_conflicts=True,
+            unique_fields=["cluster", self.key],
+            update_fields=[name for name in self._names if name != self.key],
+        )
+
+
+class NodeTable(_Table[NodeValues]):
+    """Node rows of one cluster. Each method returns the names of those that changed."""
+
+    kind, model, key, shape = "Node", Node, "name", NodeValues
 
     def replace(self, listed: Iterable[NodeValues | Unread]) -> set[str]:
-        """Make the rows equal to the list; leave rows of unreadable objects as they are."""
-        listed = list(listed)
-        wanted = {values.name: values for values in listed if isinstance(values, NodeValues)}
-        rows = Node.objects.filter(cluster=self._cluster)
-        there = {row[0]: NodeValues(*row) for row in rows.values_list(*NODE_FIELDS).iterator()}
-        changed = [wanted[name] for name in sorted(wanted) if there.get(name) != wanted[name]]
-        left = {one.name for one in listed if isinstance(one, Unread)} - wanted.keys()
-        for values, why in refused(self._write, changed):
-            skip(self._cluster.slug, "Node", {"name": values.name}, why)
-            left.add(values.name)
-        self._rows = merge_keeping(left, wanted, there)
-        Node.objects.filter(cluster=self._cluster, name__in=there.keys() - self._rows.keys()).delete()
-        return {name for name in there.keys() | self._rows.keys() if there.get(name) != self._rows.get(name)}
+        before = self._replace(listed)
+        names = before.keys() | self._rows.keys()
+        return {name for name in names if before.get(name) != self._rows.get(name)}
 
     def put(self, body: Json) -> set[str]:
         values = node_values(body)
-        if self._rows.get(values.name) == values:
-            return set()
-        self._write([values])
-        self._rows[values.name] = values
-        return {values.name}
+        return {values.name} if self._put(values) else set()
 
     def remove(self, body: Json) -> set[str]:
         name = body["metadata"]["name"]
         self._rows.pop(name, None)
-        return {name} if Node.objects.filter(cluster=self._cluster, name=name).delete()[0] else set()
-
-    def _write(self, changed: list[NodeValues]) -> None:
-        Node.objects.bulk_create(
-            [Node(cluster=self._cluster, **asdict(values)) for values in changed],
-            update_conflicts=True,
-            unique_fields=["cluster", "name"],
-            update_fields=[name for name in NODE_FIELDS if name != "name"],
-        )
+        return {name} if self._delete(name) else set()
 
 
-class UsageTable:
+class UsageTable(_Table[UsageValues]):
     """PodUsage rows of one cluster. Each method that writes returns True if something changed."""
 
+    kind, model, key, shape = "Pod", PodUsage, "uid", UsageValues
+
     def __init__(self, cluster: Cluster, installation: str) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._installation = installation
-        self._rows: dict[str, UsageValues] = {}
 
     def values(self, body: Json) -> UsageValues | None:
         return usage_values(body, self._installation)
 
     def replace(self, listed: Iterable[UsageValues | Unread | None]) -> bool:
-        """Make the rows equal to the list; leave rows of unreadable objects as they are."""
-        listed = list(listed)
-        wanted = {values.uid: values for values in listed if isinstance(values, UsageValues)}
-        rows = PodUsage.objects.filter(cluster=self._cluster)
-        there = {row[0]: UsageValues(*row) for row in rows.values_list(*USAGE_FIELDS).iterator()}
-        left = {one.uid for one in listed if isinstance(one, Unread)} - wanted.keys()
-        changed = [values for uid, values in wanted.items() if there.get(uid) != values]
-        for values, why in refused(self._write, changed):
-            skip(self._cluster.slug, "Pod", {"namespace": values.namespace, "name": values.name}, why)
-            left.add(values.uid)
-        self._rows = merge_keeping(left, wanted, there)
-        PodUsage.objects.filter(cluster=self._cluster, uid__in=there.keys() - self._rows.keys()).delete()
-        return self._rows != there
+        return self._replace(listed) != self._rows
 
     def put(self, body: Json) -> bool:
         values = self.values(body)
-        if values is None:
-            return self.remove(body)
-        if self._rows.get(values.uid) == values:
-            return False
-        self._write([values])
-        self._rows[values.uid] = values
-        return True
+        return self.remove(body) if values is None else self._put(values)
 
     def remove(self, body: Json) -> bool:
         """Delete the pod's row. No query without one: most deleted pods lost theirs when they ended."""
         uid = body["metadata"]["uid"]
         if self._rows.pop(uid, None) is None:
             return False
-        PodUsage.objects.filter(cluster=self._cluster, uid=uid).delete()
+        self._delete(uid)
         return True
-
-    def _write(self, changed: list[UsageValues]) -> None:
-        PodUsage.objects.bulk_create(
-            [PodUsage(cluster=self._cluster, **asdict(values)) for values in changed],
-            batch_size=1000,
-            update_conflicts=True,
-            unique_fields=["cluster", "uid"],
-            update_fields=[name for name in USAGE_FIELDS if name != "uid"],
-        )
