@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from functools import partial
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 from django.utils import timezone
@@ -22,12 +21,12 @@ from clusters.labels import INSTANCE, instance_selector
 from clusters.models import Cluster, Watcher
 from clusters.nodes.inventory import NodeTable, UsageTable, node_values
 from clusters.nodes.pod_metrics import PodMetrics
-from clusters.transport import Json, Lines
+from clusters.transport import Json
 from clusters.watch.announcements import Announcements, send_signal
 from clusters.watch.changes import Changes
 from clusters.watch.reachability import Probe
 from clusters.watch.skipping import reading, skip_on_error
-from clusters.watch.watching import Changed, Follower, Kept, Listed, Lost, Step
+from clusters.watch.watching import Changed, Follower, Listed, Lost, Step
 
 logger = logging.getLogger(__name__)
 
@@ -36,14 +35,6 @@ PAUSE_AFTER_FAULT_SECONDS = 2.0
 # Prefix of tenants' namespaces, and the kinds whose events matter there even if they are no warnings.
 NAMESPACE_PREFIX = "berth-"
 KINDS_WITH_EVENTS = frozenset({"Pod", "PersistentVolumeClaim", "StatefulSet", "Service"})
-
-
-class Handler(Protocol):
-    """Handler of the objects of one kind."""
-
-    def listed(self, step: Listed) -> None: ...
-
-    def changed(self, step: Changed) -> None: ...
 
 
 class OwnObjects:
@@ -135,25 +126,10 @@ def is_relevant_event(event: Json) -> bool:
     return in_tenant and (event.get("type") == "Warning" or about.get("kind") in KINDS_WITH_EVENTS)
 
 
-class LateApi:
-    """Cluster's API, looked up at each request: a kubeconfig that was rewritten is read anew."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def list_with_version(
-        self, kind: str, *, labels: Mapping[str, str] | None = None, keep: Callable[[Json], Kept]
-    ) -> tuple[list[Kept], str]:
-        return api_for(self._cluster).list_with_version(kind, labels=labels, keep=keep)
-
-    def watch(self, kind: str, **options: Any) -> Lines:
-        return api_for(self._cluster).watch(kind, **options)
-
-
 class KindThread(threading.Thread):
     """Thread that follows one kind in one cluster until it is stopped; survives every outage on either side."""
 
-    def __init__(self, watch: ClusterWatch, follower: Follower, handler: Handler) -> None:
+    def __init__(self, watch: ClusterWatch, follower: Follower, handler: OwnObjects | Nodes) -> None:
         super().__init__(name=f"{watch.cluster.slug}/{follower.kind}", daemon=True)
         self._watch = watch
         self._handler = handler
@@ -205,22 +181,20 @@ class ClusterWatch:
         self._probe = Probe(cluster, announcements)
         self._pod_metrics = PodMetrics(cluster)
         ours = instance_selector()
-        source = LateApi(cluster)
         self._changes = Changes(cluster)
         pods = Pods(cluster, announcements, self._changes, ours[INSTANCE])
+        read_node, read_pod = (
+            reading(cluster.slug, "Node", node_values),
+            reading(cluster.slug, "Pod", pods.table.values),
+        )
+        follow = partial(Follower, partial(api_for, cluster))
         self._threads = [
-            KindThread(
-                self,
-                Follower(source, "Node", digest=reading(cluster.slug, "Node", node_values)),
-                Nodes(cluster, announcements),
-            ),
-            KindThread(
-                self, Follower(source, "Pod", digest=reading(cluster.slug, "Pod", pods.table.values)), pods
-            ),
-            KindThread(self, Follower(source, "Event", remembers=False), Events(self._changes)),
+            KindThread(self, follow("Node", digest=read_node), Nodes(cluster, announcements)),
+            KindThread(self, follow("Pod", digest=read_pod), pods),
+            KindThread(self, follow("Event", remembers=False), Events(self._changes)),
         ]
         for kind in ("StatefulSet", "Service", "PersistentVolumeClaim"):
-            self._threads.append(KindThread(self, Follower(source, kind, ours), OwnObjects(self._changes)))
+            self._threads.append(KindThread(self, follow(kind, ours), OwnObjects(self._changes)))
         self._unlisted = {thread.follower.kind for thread in self._threads}
 
     def start(self) -> None:

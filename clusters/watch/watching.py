@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
+from clusters.api import Api
 from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable, StreamSilent
 from clusters.transport import Json, Lines, Objects
 
@@ -28,27 +29,6 @@ READ_TIMEOUT_SECONDS = 65.0
 SHORTEST_STREAM_SECONDS = 5.0
 # Metadata that is kept of an object to report its deletion.
 OUTLINE = {"name": str, "namespace": str, "uid": str, "labels": dict, "ownerReferences": list}
-
-
-Kept = TypeVar("Kept")
-
-
-class Source(Protocol):
-    """Part of clusters.api.Api that a follower uses."""
-
-    def list_with_version(
-        self, kind: str, *, labels: Mapping[str, str] | None = None, keep: Callable[[Json], Kept]
-    ) -> tuple[list[Kept], str]: ...
-
-    def watch(
-        self,
-        kind: str,
-        *,
-        version: str,
-        labels: Mapping[str, str] | None = None,
-        server_timeout_seconds: int,
-        read_timeout_seconds: float,
-    ) -> Lines: ...
 
 
 # --- the steps that a follower yields
@@ -118,7 +98,7 @@ class Backoff:
 class Follower:
     """Watch on one kind in one cluster. `stop` ends it from another thread, even in a silent stream."""
 
-    source: Source
+    api: Callable[[], Api]  # called for each request: a kubeconfig that was rewritten is read anew
     kind: str
     labels: Mapping[str, str] | None = None
     digest: Callable[[Json], Any] = lambda body: None  # what to keep of each listed object
@@ -152,7 +132,7 @@ class Follower:
 
     def continuous(self) -> Iterator[Step]:
         """List once, then watch from there, one request after the other."""
-        kept, version = self.source.list_with_version(
+        kept, version = self.api().list_with_version(
             self.kind, labels=self.labels, keep=lambda body: (self.digest(body), outline_of(body))
         )
         yield Listed([found for found, _ in kept], self._forget_all_but([outline for _, outline in kept]))
@@ -175,7 +155,7 @@ class Follower:
     def one_request(self, version: str) -> Iterator[Json]:
         """Yield the events of one watch request, until the server ends it."""
         try:
-            self._stream = self.source.watch(
+            self._stream = self.api().watch(
                 self.kind,
                 version=version,
                 labels=self.labels,

@@ -72,7 +72,12 @@ class Request(BaseHTTPRequestHandler):
 
 
 class Stub:
-    """Answers of the server, used up one by one; the last one stays. `requests` are those received, in order."""
+    """Answers of the server, used up one by one; the last one stays. `requests` are those received, in order.
+
+    `api` sends its requests there.
+    """
+
+    api: Api
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
@@ -80,20 +85,25 @@ class Stub:
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.released = threading.Event()
 
+    def wait(self, seconds: float) -> None:
+        """Stay silent, at most until the end of the test."""
+        self.released.wait(seconds)
+
     @property
     def methods(self) -> list[str]:
         return [method for method, __ in self.requests]
 
 
 @contextmanager
-def serving() -> Iterator[tuple[Stub, Api]]:
+def serving() -> Iterator[Stub]:
     stub = Stub()
     handler = type("Handler", (Request,), {"stub": stub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True).start()
     try:
-        yield stub, api_at(server.server_port)
+        stub.api = api_at(server.server_port)
+        yield stub
     finally:
         stub.released.set()
         server.shutdown()
@@ -142,7 +152,7 @@ def events(*told: tuple[str, dict[str, Any]], ends: bool = True) -> Answer:
         if ends:
             request.end_stream()
         else:
-            request.stub.released.wait(20)
+            request.stub.wait(20)
             request.close_connection = True
 
     return answer

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from clusters.doctor import (
-    rights,
-)
+from clusters.doctor import rights
 from clusters.kinds import ADDITIONS
 from clusters.models import Cluster
 from clusters.permissions import NEEDS
 from tests.clusters.doctor.told import Said, levels, said
-from tests.clusters.stub import serving, status
+from tests.clusters.stub import Stub, status
 
 
 class TestRights:
@@ -33,8 +31,7 @@ class TestRights:
             ("fail", "Berth is not allowed to create, patch secrets."),
         ]
 
-    def test_a_cluster_without_reviews_is_a_warning(self) -> None:
-        with serving() as (stub, api):
-            absent = status(404, "NotFound", "the server could not find the requested resource")
-            stub.answers = [lambda request: request.json(200, {"groups": []}), absent]
-            assert levels([(f.level.value, f.message) for f in rights.rights(api, Cluster())]) == ["warn"]
+    def test_a_cluster_without_reviews_is_a_warning(self, stub: Stub) -> None:
+        absent = status(404, "NotFound", "the server could not find the requested resource")
+        stub.answers = [lambda request: request.json(200, {"groups": []}), absent]
+        assert [finding.level for finding in rights.rights(stub.api, Cluster())] == ["warn"]

@@ -11,17 +11,14 @@ import pytest
 from django.db import OperationalError
 
 from clusters import signals
-from clusters.api import Api
 from clusters.connections import connect
-from clusters.errors import ClusterRefused
 from clusters.labels import instance_selector
 from clusters.models import Cluster
 from clusters.nodes import pod_metrics
 from clusters.nodes.pod_metrics import EVERY_SECONDS, SELDOM_SECONDS, Measured, PodMetrics, measured, read
 from devcluster.testing.cluster import DevCluster, pod, running
 from devcluster.testing.waiting import until
-from tests.clusters import stub
-from tests.clusters.stub import Stub
+from tests.clusters.stub import Answer, Stub, status, text
 from tests.own_rights import OwnRights
 
 pytestmark = pytest.mark.django_db
@@ -35,40 +32,29 @@ def usage(name: str = "ws-0", *containers: tuple[str, str], **changes: Any) -> d
         for number, (cpu, memory) in enumerate(containers or [("3m", "2Mi")])
     ]
     metadata = {"name": name, "namespace": "berth-demo", "creationTimestamp": "2026-01-05T10:00:20Z"}
-    return {
+    body = {
         "metadata": metadata,
         "timestamp": "2026-01-05T10:00:12Z",
         "window": "15.023s",
         "containers": told,
-    } | changes
+    }
+    return body | changes
 
 
-def answer(*items: dict[str, Any]) -> stub.Answer:
+def answer(*items: dict[str, Any]) -> Answer:
     """Return a list as metrics-server sends it: with metadata that has no resource version."""
     body = {"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}, "items": items}
     return lambda request: request.json(200, body)
 
 
-NOT_INSTALLED = stub.text(404, b"404 page not found\n")
-NOT_READY = stub.status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
+NOT_INSTALLED = text(404, b"404 page not found\n")
+NOT_READY = status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
 
 
 @pytest.fixture
-def served() -> Iterator[tuple[Stub, Api]]:
-    with stub.serving() as found:
-        yield found
-
-
-@pytest.fixture
-def server(served: tuple[Stub, Api], monkeypatch: pytest.MonkeyPatch) -> Stub:
-    server, api = served
-    monkeypatch.setattr(pod_metrics, "api_for", lambda cluster: api)
-    return server
-
-
-@pytest.fixture
-def api(served: tuple[Stub, Api]) -> Api:
-    return served[1]
+def server(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> Stub:
+    monkeypatch.setattr(pod_metrics, "api_for", lambda cluster: stub.api)
+    return stub
 
 
 @pytest.fixture
@@ -111,9 +97,9 @@ def test_what_cannot_be_read_whole_is_no_figure(broken: dict[str, Any]) -> None:
     assert measured(broken) is None
 
 
-def test_all_our_pods_are_asked_for_at_once(server: Stub, api: Api) -> None:
+def test_all_our_pods_are_asked_for_at_once(server: Stub) -> None:
     server.answers = [answer(usage("a"), usage("b", containers=[]), usage("c"))]
-    assert [pod.pod for pod in read(api)] == ["a", "c"]
+    assert [pod.pod for pod in read(server.api)] == ["a", "c"]
     ours = ",".join(f"{name}={value}" for name, value in instance_selector().items())
     assert [(method, query["labelSelector"]) for method, query in server.requests] == [("GET", ours)]
 
@@ -125,7 +111,7 @@ def test_what_was_read_is_told(server: Stub, thread: PodMetrics, told: list[list
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_cluster_without_it_is_asked_ever_more_seldom_and_soon_again_once_it_told(
+def test_a_cluster_without_metrics_is_asked_less_often(
     server: Stub, thread: PodMetrics, told: list[list[Measured]]
 ) -> None:
     thread._backoff.jitter = lambda: 1.0
@@ -142,16 +128,7 @@ def test_one_that_is_not_ready_is_asked_again(server: Stub, thread: PodMetrics) 
     assert 0 < thread.step() <= EVERY_SECONDS
 
 
-def test_that_it_is_not_there_can_be_told_from_an_outage(server: Stub, api: Api) -> None:
-    server.answers = [NOT_INSTALLED]
-    with pytest.raises(ClusterRefused) as refused:
-        read(api)
-    assert refused.value.status == 404
-
-
-def test_figures_that_could_not_be_written_down_are_a_gap_and_no_fault(
-    server: Stub, thread: PodMetrics
-) -> None:
+def test_unstored_figures_are_a_gap(server: Stub, thread: PodMetrics) -> None:
     def fail(**_: object) -> None:
         raise OperationalError("the database is away")
 
@@ -164,7 +141,7 @@ def test_figures_that_could_not_be_written_down_are_a_gap_and_no_fault(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_fault_in_asking_does_not_end_the_asking(
+def test_a_fault_does_not_end_the_thread(
     thread: PodMetrics, monkeypatch: pytest.MonkeyPatch, told: list[list[Measured]]
 ) -> None:
     thread._backoff.shortest_seconds = 0.01
@@ -196,9 +173,7 @@ def cluster(tmp_path: Path) -> Iterator[DevCluster]:
     yield from running(tmp_path, "--pods", "played", nodes=NODES)
 
 
-def test_a_cluster_tells_it_to_berths_own_rights_and_of_ours_alone(
-    cluster: DevCluster, tmp_path: Path
-) -> None:
+def test_usage_is_read_with_berths_own_rights(cluster: DevCluster, tmp_path: Path) -> None:
     rights = OwnRights(cluster.kubeconfig, tmp_path)
     api = connect(Cluster(slug="lab", connection="kubeconfig", kubeconfig_path=str(rights.kubeconfig)))
     space = cluster.fresh()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from itertools import islice
 
 import pytest
@@ -16,19 +15,13 @@ from clusters.errors import ClusterUnavailable
 from clusters.transport import Json
 from clusters.watch.watching import Alive, Backoff, Changed, Expired, Follower, Listed, Lost, Step, event_of
 from devcluster.testing.waiting import until
-from tests.clusters.stub import EXPIRED, Request, Stub, events, garbage, listed, pod, reset, serving, status
-
-
-@pytest.fixture
-def served() -> Iterator[tuple[Stub, Api]]:
-    with serving() as pair:
-        yield pair
+from tests.clusters.stub import EXPIRED, Request, Stub, events, garbage, listed, pod, reset, status
 
 
 def follower(api: Api, **options: float) -> Follower:
     quick = Backoff(shortest_seconds=0.02, longest_seconds=0.1)
     wait = options.get("read_timeout_seconds", 5)
-    return Follower(api, "Pod", digest=uid_of, backoff=quick, read_timeout_seconds=wait)
+    return Follower(lambda: api, "Pod", digest=uid_of, backoff=quick, read_timeout_seconds=wait)
 
 
 def uid_of(body: Json) -> str:
@@ -39,11 +32,10 @@ def steps(follower: Follower, count: int) -> list[Step]:
     return list(islice(follower.infinite(), count))
 
 
-def test_it_lists_and_then_watches_from_there(served: tuple[Stub, Api]) -> None:
-    stub, api = served
+def test_it_lists_and_then_watches_from_there(stub: Stub) -> None:
     stub.answers = [listed(pod("a", "3"), version="10")]
     stub.watches = [events(("ADDED", pod("b", "11")), ("DELETED", pod("a", "12")), ends=False)]
-    first, second, third = steps(follower(api), 3)
+    first, second, third = steps(follower(stub.api), 3)
     assert isinstance(first, Listed)
     assert first.found == ["a"]
     assert isinstance(second, Changed)
@@ -53,14 +45,13 @@ def test_it_lists_and_then_watches_from_there(served: tuple[Stub, Api]) -> None:
     assert stub.requests[1][1]["allowWatchBookmarks"] == "true"
 
 
-def test_the_next_request_starts_where_the_last_one_ended(served: tuple[Stub, Api]) -> None:
-    stub, api = served
+def test_the_next_request_starts_where_the_last_one_ended(stub: Stub) -> None:
     stub.answers = [listed(version="10")]
     stub.watches = [
         events(("MODIFIED", pod("a", "14")), ("BOOKMARK", pod("", "21"))),
         events(("MODIFIED", pod("a", "30")), ends=False),
     ]
-    told = steps(follower(api), 5)
+    told = steps(follower(stub.api), 5)
     assert [type(step) for step in told] == [Listed, Changed, Alive, Alive, Changed]
     assert stub.methods == ["GET", "WATCH", "WATCH"]
     assert stub.requests[2][1]["resourceVersion"] == "21"
@@ -71,15 +62,12 @@ def test_the_next_request_starts_where_the_last_one_ended(served: tuple[Stub, Ap
     [events(("ERROR", EXPIRED)), status(410, "Expired", "too old resource version")],
     ids=["410 as an event", "410 as the answer"],
 )
-def test_after_410_everything_is_listed_anew_and_what_is_gone_is_told(
-    served: tuple[Stub, Api], expired: object
-) -> None:
-    stub, api = served
+def test_after_410_all_is_listed_and_deletions_are_reported(stub: Stub, expired: object) -> None:
     labelled = pod("gone", "3")
     labelled["metadata"]["labels"] = {"berth.dev/run": "r"}
     stub.answers = [listed(labelled, pod("stays", "4")), listed(pod("stays", "4"))]
     stub.watches = [expired, events(ends=False)]  # type: ignore[list-item]
-    first, second = steps(follower(api), 2)
+    first, second = steps(follower(stub.api), 2)
     assert isinstance(first, Listed)
     assert first.deleted == []
     assert isinstance(second, Listed)
@@ -93,22 +81,20 @@ def test_after_410_everything_is_listed_anew_and_what_is_gone_is_told(
     [events(), garbage, reset, status(429, "TooManyRequests", "", Retry_After="9"), status(503, "", "down")],
     ids=["closed at once", "garbage", "reset", "429", "503"],
 )
-def test_a_broken_watch_is_told_and_begun_again_after_a_pause(
-    served: tuple[Stub, Api], failure: object
-) -> None:
-    stub, api = served
+def test_a_broken_watch_is_reported_and_restarted(stub: Stub, failure: object) -> None:
     stub.answers = [listed()]
     stub.watches = [failure, events(("ADDED", pod("a", "11")), ends=False)]  # type: ignore[list-item]
-    told = steps(follower(api), 4)
+    told = steps(follower(stub.api), 4)
     assert [type(step) for step in told] == [Listed, Lost, Listed, Changed]
 
 
 @pytest.mark.slow
-def test_one_that_breaks_always_is_asked_less_and_less_often(served: tuple[Stub, Api]) -> None:
-    stub, api = served
+def test_one_that_breaks_always_is_asked_less_and_less_often(stub: Stub) -> None:
     stub.answers = [listed()]
     stub.watches = [events()]
-    follow = Follower(api, "Pod", backoff=Backoff(shortest_seconds=0.05, longest_seconds=1, jitter=lambda: 1))
+    follow = Follower(
+        lambda: stub.api, "Pod", backoff=Backoff(shortest_seconds=0.05, longest_seconds=1, jitter=lambda: 1)
+    )
     ended = time.monotonic() + 1
     for step in follow.infinite():
         if isinstance(step, Lost) and time.monotonic() > ended:
@@ -116,9 +102,8 @@ def test_one_that_breaks_always_is_asked_less_and_less_often(served: tuple[Stub,
     assert stub.methods.count("WATCH") <= 7  # 0.05 + 0.1 + 0.2 + 0.4 + 0.8 s
 
 
-def test_silence_ends_at_the_read_timeout_and_goes_on_without_a_list(served: tuple[Stub, Api]) -> None:
-    stub, api = served
-    follow = follower(api, read_timeout_seconds=1)
+def test_silence_ends_at_the_read_timeout_and_goes_on_without_a_list(stub: Stub) -> None:
+    follow = follower(stub.api, read_timeout_seconds=1)
 
     def silent(request: Request) -> None:
         follow.read_timeout_seconds = 20  # the next one has time to answer
@@ -133,11 +118,10 @@ def test_silence_ends_at_the_read_timeout_and_goes_on_without_a_list(served: tup
     assert stub.methods == ["GET", "WATCH", "WATCH"]
 
 
-def test_it_stops_at_once_in_the_middle_of_silence(served: tuple[Stub, Api]) -> None:
-    stub, api = served
+def test_it_stops_at_once_in_the_middle_of_silence(stub: Stub) -> None:
     stub.answers = [listed()]
     stub.watches = [events(ends=False)]
-    follow = follower(api, read_timeout_seconds=30)
+    follow = follower(stub.api, read_timeout_seconds=30)
     thread = threading.Thread(target=lambda: list(follow.infinite()), daemon=True)
     thread.start()
     until(lambda: "WATCH" in stub.methods)
@@ -146,11 +130,10 @@ def test_it_stops_at_once_in_the_middle_of_silence(served: tuple[Stub, Api]) -> 
     assert not thread.is_alive()
 
 
-def test_one_that_does_not_remember_tells_no_deletions(served: tuple[Stub, Api]) -> None:
-    stub, api = served
+def test_one_that_does_not_remember_tells_no_deletions(stub: Stub) -> None:
     stub.answers = [listed(pod("old", "3")), listed()]
     stub.watches = [events(("ERROR", EXPIRED)), events(ends=False)]
-    follow = Follower(api, "Event", remembers=False, backoff=Backoff(shortest_seconds=0.02))
+    follow = Follower(lambda: stub.api, "Event", remembers=False, backoff=Backoff(shortest_seconds=0.02))
     assert [step.deleted for step in steps(follow, 2) if isinstance(step, Listed)] == [[], []]
 
 
