@@ -22,8 +22,8 @@ MESSAGES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("messag
 def test_real_messages_are_recognised_with_their_data() -> None:
     def as_it_should(message: dict[str, Any]) -> bool:
         told = diagnose(message["source"], message["text"])
-        is_known = (told.code, told.known) == (message["code"], True)
-        return is_known and message.get("data", {}).items() <= told.data.items()
+        is_right = (told.code, told.known) == (message["code"], message["code"] != UNKNOWN)
+        return is_right and message.get("data", {}).items() <= told.data.items()
 
     assert [message for message in MESSAGES if not as_it_should(message)] == []
 
@@ -49,11 +49,7 @@ def test_several_reasons_are_counted_and_the_most_telling_one_comes_first() -> N
     assert [reason.nodes for reason in reasons] == [1, 2, 1, 5]
     diagnosis = diagnose("scheduling", text)
     assert diagnosis.code == "insufficient_resource"
-    assert (diagnosis.data["nodes"], diagnosis.data["total"], diagnosis.data["resource"]) == (
-        2,
-        9,
-        "nvidia.com/gpu",
-    )
+    assert {"nodes": 2, "total": 9, "resource": "nvidia.com/gpu"}.items() <= diagnosis.data.items()
     assert sentence(diagnosis.code, diagnosis.data) == (
         "No node has enough free GPUs. "
         "Checked 9: 2 nodes lack GPUs, 1 node lacks CPU, 1 node is in maintenance, 5 do not fit."
@@ -73,128 +69,14 @@ def test_a_comma_inside_a_taint_does_not_end_a_reason() -> None:
     __, reasons = total_and_reasons(
         "0/3 nodes are available: 1 node(s) had untolerated taint {a: b, c}, 2 Insufficient memory."
     )
-    assert [reason.text for reason in reasons] == [
-        "node(s) had untolerated taint {a: b, c}",
-        "Insufficient memory",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
-        ("container", "bash: jq: command not found"),
-        ("container", "PermissionError: [Errno 13] Permission denied: 'results.csv'"),
-        ("container", "HTTPError: 401 Client Error: Unauthorized for url: https://example.org/data"),
-        ("container", "ValueError: insufficient samples to fit the model"),
-        ("container", "RuntimeError: port 8080 is already allocated"),
-        (
-            "gpu",
-            "NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x1 (Reset) to 0x0 (None)",
-        ),
-        ("volume", "Mon Nov 16 09:12:44 2026: link eth0 is down"),
-        (
-            "container",
-            '(403) Forbidden: pods is forbidden: User "system:serviceaccount:lab:me" cannot list pods',
-        ),
-        ("container", "OSError: [Errno 110] Connection timed out"),
-        ("container", "status = StatusCode.DEADLINE_EXCEEDED, details = context deadline exceeded"),
-        ("container", "OSError: [Errno 30] Read-only file system: '/usr/local/lib/python3.11/x'"),
-        ("node", "KubeletHasNoDiskPressure: kubelet has no disk pressure"),
-        ("node", "KubeletHasSufficientMemory: kubelet has sufficient memory available"),
-    ],
-)
-def test_words_that_causes_are_told_by_mean_nothing_elsewhere(source: str, text: str) -> None:
-    assert diagnose(source, text).code == UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("source", "text", "code"),
-    [
-        (
-            "volume",
-            "mount: wrong fs type, bad option, bad superblock on 10.0.0.7:/export, missing codepage or helper program",
-            "volume_not_mountable",
-        ),
-        (
-            "volume",
-            "mount: wrong fs type, bad option, bad superblock on /dev/rbd0, missing",
-            "volume_damaged",
-        ),
-        ("volume", "mon.b on node-2 is down", "storage_unwell"),
-        (
-            "container",
-            "Error: ENOSPC: System limit for number of file watchers reached",
-            "node_limit_reached",
-        ),
-        ("container", "/bin/sh: 1: /start.sh: Permission denied", "image_user_unfit"),
-        ("container", "OSError: [Errno 116] Stale file handle: '/home/me/x'", "storage_unwell"),
-        ("container", "ggml: cudaMalloc failed: out of memory", "gpu_out_of_memory"),
-        ("image", "no match for platform in manifest: not found", "image_unusable"),
-        (
-            "volume",
-            'MountVolume.SetUp failed for volume "a": failed to sync secret cache: timed out waiting for the condition',
-            "volume_mount_failed",
-        ),
-        (
-            "container",
-            'error mounting "/var/lib/1/home" to rootfs at "/home/me": no such file or directory: unknown',
-            "volume_mount_failed",
-        ),
-        (
-            "container",
-            'OCI runtime create failed: mounting \\"/data\\" to rootfs caused: permission denied: unknown',
-            "volume_mount_failed",
-        ),
-        (
-            "container",
-            "RuntimeError: unable to write to file </torch_41_2>: No space left",
-            "shared_memory_full",
-        ),
-        ("container", "OSError: [Errno 28] No space left on device: '/dev/shm/x'", "shared_memory_full"),
-        ("container", "OSError: [Errno 28] No space left on device: '/home/me/x'", "volume_full"),
-        ("container", "cp: error writing 'model.bin': No space left on device", "volume_full"),
-        ("container", "mkdir /var/lib/kubelet/pods/1: no space left on device", "node_short_of_disk"),
-        ("container", "failed to create containerd task: no space left on device", "node_short_of_disk"),
-        ("container", "failed to create containerd container: exit status 243", "start_failed"),
-        (
-            "volume",
-            'MountVolume.SetUp failed for volume "driver-7-lab" : hostPath type check failed: /opt is not a directory',
-            "gpu_driver_not_loaded",
-        ),
-        (
-            "volume",
-            'MountVolume.SetUp failed for volume "data" : hostPath type check failed: /data is not a directory',
-            "volume_missing",
-        ),
-        ("gpu", "NVRM: Xid (PCI:0000:9b:00): 154, recovery action changed from 0x0 to 0x1", "gpu_stuck"),
-        ("gpu", "NVRM: Xid (PCI:0000:9b:00): 137, pid=7, name=python, NVLink", "gpu_program_fault"),
-        ("image", 'Failed to pull image "lab/tool:429": connection refused', "image_registry_unreachable"),
-        (
-            "image",
-            'Failed to pull image "lab/tool:1.404": unexpected status: 503 Busy',
-            "image_registry_unreachable",
-        ),
-        ("image", 'Failed to pull image "lab/tool:1": unexpected status code 429', "image_rate_limited"),
-    ],
-)
-def test_causes_with_like_words_are_told_apart(source: str, text: str, code: str) -> None:
-    assert diagnose(source, text).code == code
-
-
-def test_memory_of_a_gpu_is_not_mistaken_for_memory() -> None:
-    assert diagnose("container", "RuntimeError: CUDA error: out of memory").code == "gpu_out_of_memory"
-    tensors = "ResourceExhaustedError: OOM when allocating tensor with shape[64,3]"
-    assert diagnose("container", tensors).code == "gpu_out_of_memory"
-    assert diagnose("container", "java.lang.OutOfMemoryError: Java heap space").code != "node_refuses"
+    texts = [reason.text for reason in reasons]
+    assert texts == ["node(s) had untolerated taint {a: b, c}", "Insufficient memory"]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (
-            "CrashLoopBackOff: back-off 5m0s restarting failed container=main",
-            "exited (again and again)",
-        ),
+        ("CrashLoopBackOff: back-off 5m0s restarting failed container=main", "exited (again and again)"),
         ("The node was low on resource: imagefs.", "ran out of disk space"),
         ("Evicted", "ran out of room"),
         ("0/1 nodes are available: 1 cannot allocate all claims.", "enough free devices"),
