@@ -10,6 +10,7 @@ import pytest
 from clusters.measures import changed_at
 
 MANAGED = [{"time": "2026-03-01T10:00:00Z"}, {"time": "2026-03-01T10:00:05Z"}, {}]
+DELETED = {"deletionTimestamp": "2026-03-01T11:00:30Z", "deletionGracePeriodSeconds": 30}
 BOUND = {"conditions": [{"type": "PodScheduled", "lastTransitionTime": "2026-03-01T10:02:00Z"}]}
 
 
@@ -18,20 +19,10 @@ BOUND = {"conditions": [{"type": "PodScheduled", "lastTransitionTime": "2026-03-
     [
         ({"managedFields": MANAGED}, {}, (10, 0, 5)),
         ({"managedFields": MANAGED}, BOUND, (10, 2, 0)),  # a binding has no manager
-        (
-            {
-                "managedFields": MANAGED,
-                "deletionTimestamp": "2026-03-01T11:00:30Z",
-                "deletionGracePeriodSeconds": 30,
-            },
-            BOUND,
-            (11, 0, 0),
-        ),
+        ({"managedFields": MANAGED, **DELETED}, BOUND, (11, 0, 0)),
     ],
 )
-def test_the_newest_time_that_it_tells(
-    metadata: dict[str, Any], status: Any, at: tuple[int, int, int]
-) -> None:
+def test_the_newest_time_counts(metadata: dict[str, Any], status: Any, at: tuple[int, int, int]) -> None:
     body = {"metadata": metadata, "status": status}
     assert changed_at(body) == datetime(2026, 3, 1, *at, tzinfo=UTC)
 

@@ -75,16 +75,14 @@ def test_the_manifests_rights_are_all_that_doctor_asks_for(cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize(("need", "verb"), LACKED[:: len(LACKED) // 6])
-def test_a_right_that_is_missing_is_named_and_no_other(
+def test_exactly_the_missing_right_is_named(
     cluster: Cluster, rights: OwnRights, need: Need, verb: str
 ) -> None:
     rights.change(without(rights.rules, need, verb))
     comes_to(cluster, f"{verb} {need.resource}")
 
 
-def test_what_was_not_granted_is_refused_to_berth_as_to_everybody(
-    cluster: Cluster, rights: OwnRights
-) -> None:
+def test_rights_that_were_not_granted_are_refused(cluster: Cluster, rights: OwnRights) -> None:
     comes_to(cluster)
     with pytest.raises(Exception, match="cannot delete resource"):
         connect(cluster).delete("Namespace", None, "kube-public")

@@ -46,16 +46,11 @@ def test_exponents_are_powers_of_ten(number: str, letter: str, exponent: int) ->
 @pytest.mark.parametrize(
     ("name", "text", "amount"),
     [
-        ("cpu", "500m", 500),
-        ("cpu", "0.1", 100),
         ("cpu", "100n", 1),  # rounded up, as the scheduler does
         ("cpu", 2, 2000),
         ("requests.cpu", "1", 1000),
-        ("memory", "1.5Gi", 1610612736),
-        ("memory", "128974848000m", 128974848),
         ("memory", "1E", 10**18),
         ("memory", "1E3", 1000),
-        ("nvidia.com/gpu", "4", 4),
         ("memory", ".5Ki", 512),
         ("memory", "5.", 5),
         ("memory", "1e999999999", MAXIMUM),
@@ -63,7 +58,7 @@ def test_exponents_are_powers_of_ten(number: str, letter: str, exponent: int) ->
         ("memory", "0e999999999", 0),
     ],
 )
-def test_well_known_quantities(name: str, text: str | int, amount: int) -> None:
+def test_odd_quantities(name: str, text: str | int, amount: int) -> None:
     assert parse(name, text) == amount
 
 

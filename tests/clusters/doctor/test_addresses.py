@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from clusters.doctor import (
-    addresses,
-)
+from clusters.doctor import addresses
 from clusters.models import Cluster
 from tests.clusters.doctor.told import Said, levels, node, said
+
+BALANCED: dict[str, Any] = {"spec": {"type": "LoadBalancer"}}
 
 
 class TestAddresses:
@@ -19,15 +19,8 @@ class TestAddresses:
         [
             (Said(), "warn"),
             (Said(Node=[node(provider="aws:///x")]), "ok"),
-            (Said(Service=[{"spec": {"type": "LoadBalancer"}}]), "warn"),
-            (
-                Said(
-                    Service=[
-                        {"spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": [{}]}}}
-                    ]
-                ),
-                "ok",
-            ),
+            (Said(Service=[BALANCED]), "warn"),
+            (Said(Service=[BALANCED | {"status": {"loadBalancer": {"ingress": [{}]}}}]), "ok"),
         ],
         ids=["nobody", "a cloud", "one that waits", "one that has its address"],
     )
@@ -54,9 +47,7 @@ class TestAddresses:
             settings.WORKSPACE_DOMAIN = domain
             assert levels(said(addresses.addresses, Said(), exposure=Cluster.Exposure.PORTAL)) == [level]
 
-    def test_node_ports_need_nobody_but_leave_jupyter_in_clear_text_without_a_domain(
-        self, settings: Any
-    ) -> None:
+    def test_node_ports_need_a_domain_for_jupyter(self, settings: Any) -> None:
         for domain, level in (("ws.example", "ok"), ("", "warn")):
             settings.WORKSPACE_DOMAIN = domain
             assert levels(said(addresses.addresses, Said(), exposure=Cluster.Exposure.NODE_PORT)) == [level]

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters.doctor import (
-    agreement,
-    version,
-)
+from clusters.doctor import agreement, version
 from clusters.nodes.inventory import node_values
 from tests.clusters.doctor.told import levels, node, of_nodes
 
@@ -22,7 +19,7 @@ class TestAgreement:
         same = {
             "kubeletVersion": "v1.36.2",
             "kernelVersion": "6.1.0",
-            "containerRuntimeVersion": "containerd://2.1",
+            "containerRuntimeVersion": "containerd",
         }
         found = [node("True", "", name) for name in ("n1", "n2", "n3")]
         for body in found:

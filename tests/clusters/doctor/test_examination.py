@@ -13,15 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.api import Api
-from clusters.doctor import (
-    Check,
-    Finding,
-    Level,
-    examine,
-    isolation,
-    metrics,
-    version,
-)
+from clusters.doctor import Check, Finding, Level, examine, isolation, metrics, version
 from clusters.models import Cluster
 from clusters.transport import Transport
 from tests.clusters.doctor.told import Said, levels, said
@@ -76,7 +68,7 @@ def test_the_examination_changes_nothing(api: Api, reached_cluster: Cluster) -> 
 
 
 @pytest.mark.django_db
-def test_what_several_looks_read_is_asked_for_once(
+def test_nodes_and_groups_are_requested_once(
     reached_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: Counter[str] = Counter()

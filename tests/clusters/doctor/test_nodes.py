@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, cast
 
 from clusters.api import Api
-from clusters.doctor import (
-    nodes,
-)
+from clusters.doctor import nodes
 from clusters.nodes.inventory import node_values
 from tests.clusters.doctor.told import Said, levels, node, of_nodes
 

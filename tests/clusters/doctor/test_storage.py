@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from clusters.doctor import (
-    storage,
-)
+from clusters.doctor import storage
 from tests.clusters.doctor.told import Said, levels, said, storage_class
 
 
@@ -16,16 +14,12 @@ class TestStorage:
         assert found == ["ok", "ok", "ok"]
 
     def test_no_class_and_no_default_is_missing(self) -> None:
-        assert levels(said(storage.storage, Said(StorageClass=[storage_class("a")]))) == [
-            "fail",
-            "fail",
-            "ok",
-        ]
+        found = said(storage.storage, Said(StorageClass=[storage_class("a")]))
+        assert levels(found) == ["fail", "fail", "ok"]
 
     def test_a_class_that_does_not_exist_is_missing(self) -> None:
-        findings = said(
-            storage.storage, Said(StorageClass=[storage_class("a", default=True)]), disk_class="b"
-        )
+        api = Said(StorageClass=[storage_class("a", default=True)])
+        findings = said(storage.storage, api, disk_class="b")
         assert findings[1] == ("fail", "The storage class b for local disks does not exist.")
 
     def test_a_disk_class_that_binds_at_once_or_cannot_grow_is_a_warning(self) -> None:

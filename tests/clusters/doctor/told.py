@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusters.doctor import (
-    storage,
-)
+from clusters.doctor import storage
 from clusters.models import Cluster
 from clusters.nodes.inventory import node_values
 

@@ -61,9 +61,7 @@ def change(uid: str, state: int) -> Changed:
     return Changed("MODIFIED", {"metadata": {"uid": uid}, "state": state})
 
 
-def test_the_first_is_told_at_once_and_what_comes_meanwhile_together(
-    gathering: Changes, receiver: Receiver
-) -> None:
+def test_later_changes_are_announced_together(gathering: Changes, receiver: Receiver) -> None:
     receiver.goes_on.clear()
     gathering.add(change("a", 1))
     assert receiver.heard.acquire(timeout=10)

@@ -42,7 +42,7 @@ def cluster() -> Cluster:
     ],
     ids=["answers", "refuses", "one error", "two errors"],
 )
-def test_two_errors_are_an_outage_and_a_refusal_is_an_answer(
+def test_two_errors_are_an_outage(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, answers: list[Exception | None], away: bool
 ) -> None:
     monkeypatch.setattr(reachability, "SECOND_TRY_AFTER_SECONDS", 0)
@@ -54,7 +54,7 @@ def test_two_errors_are_an_outage_and_a_refusal_is_an_answer(
     assert asked.left == []
 
 
-def test_it_is_told_when_it_goes_and_when_it_is_back_and_not_between(
+def test_an_outage_is_announced_at_its_start_and_end(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reachability, "SECOND_TRY_AFTER_SECONDS", 0)
@@ -73,7 +73,7 @@ def test_it_is_told_when_it_goes_and_when_it_is_back_and_not_between(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_fault_in_asking_does_not_end_the_asking(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_does_not_end_the_thread(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reachability, "PAUSE_SECONDS", 0)
     Cluster.objects.update(unreachable_since=timezone.now(), unreachable_reason="away")
     probe = Probe(cluster, Announcements())

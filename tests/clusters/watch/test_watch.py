@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError, connections
-from django.dispatch import Signal
 
 from clusters import signals
 from clusters.api import Api
@@ -27,6 +26,7 @@ from clusters.watch.watcher import is_relevant_event
 from devcluster.testing.kube import Kube
 from devcluster.testing.waiting import until
 
+Heard = list[tuple[str, dict[str, Any]]]  # name and arguments of each signal that was sent
 RUN_ID = "5f6a1f3e-0000-4000-8000-000000000002"
 KINDS = {"Node", "Pod", "Event", "StatefulSet", "Service"}
 
@@ -43,9 +43,8 @@ def cluster(reached_cluster: Cluster) -> Cluster:
 
 
 @pytest.fixture
-def heard() -> Iterator[list[tuple[str, dict[str, Any]]]]:
-    """Name and arguments of each signal that was sent."""
-    told: list[tuple[str, dict[str, Any]]] = []
+def heard() -> Iterator[Heard]:
+    told: Heard = []
     receivers = []
     for name in ("objects_changed", "capacity_changed", "relisted", "tick", "pods_measured"):
 
@@ -92,16 +91,13 @@ def watching() -> list[threading.Thread]:
 
 
 def pod(namespace: str, name: str, labels: dict[str, str]) -> dict[str, Any]:
-    container = {
-        "name": "main",
-        "image": "local/none:1",
-        "resources": {"limits": {"cpu": "100m", "memory": "64Mi"}},
-    }
+    limits = {"cpu": "100m", "memory": "64Mi"}
+    container = {"name": "main", "image": "local/none:1", "resources": {"limits": limits}}
     metadata = {"name": name, "namespace": namespace, "labels": labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
-def changes(heard: list[tuple[str, dict[str, Any]]], kind: str) -> list[tuple[str, str]]:
+def changes(heard: Heard, kind: str) -> list[tuple[str, str]]:
     return [
         (step.change, step.body["metadata"]["name"])
         for name, told in list(heard)
@@ -111,16 +107,16 @@ def changes(heard: list[tuple[str, dict[str, Any]]], kind: str) -> list[tuple[st
     ]
 
 
-def test_what_pods_use_is_asked_beside_the_watch(
-    api: Api, cluster: Cluster, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
+def test_usage_of_pods_is_read_beside_the_watch(
+    api: Api, cluster: Cluster, heard: Heard, fleet: Fleet
 ) -> None:
     if "metrics.k8s.io" not in api.groups():
         pytest.skip("this cluster has no metrics-server")
     until(lambda: [told["cluster"] for name, told in list(heard) if name == "pods_measured"] == [cluster])
 
 
-def test_rows_follow_the_cluster_and_what_is_ours_is_told(
-    cluster: Cluster, api: Api, namespace: str, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
+def test_rows_follow_the_cluster(
+    cluster: Cluster, api: Api, namespace: str, heard: Heard, fleet: Fleet
 ) -> None:
     until(lambda: [name for name, __ in heard].count("relisted"))
     assert Node.objects.filter(cluster=cluster, ready=True).count() == len(api.list("Node"))
@@ -143,12 +139,11 @@ def test_rows_follow_the_cluster_and_what_is_ours_is_told(
     until(lambda: ("DELETED", "ours") in changes(heard, "Pod"))
 
 
-def test_all_kinds_at_the_start_are_told_as_one_relist(
-    cluster: Cluster, heard: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+def test_the_first_lists_are_one_relist(
+    cluster: Cluster, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "clusters.watch.fleet.TICK_SECONDS", 600
-    )  # no second tick, however long the lists take
+    # No second tick, however long the lists take.
+    monkeypatch.setattr("clusters.watch.fleet.TICK_SECONDS", 600)
     with running():
         until(lambda: [name for name, __ in heard].count("relisted"))
         until(lambda: {row.kind for row in Watcher.objects.all()} >= KINDS)
@@ -156,46 +151,24 @@ def test_all_kinds_at_the_start_are_told_as_one_relist(
     assert [name for name, __ in heard].count("tick") == 1
 
 
-@contextmanager
-def failing_once(signal: Signal) -> Iterator[list[str]]:
-    """Connect a receiver whose database is away once. Without a repeat it would never see that object again."""
-    failures: list[str] = []
+def test_an_unstored_announcement_is_sent_again(heard: Heard) -> None:
+    failures = [OperationalError("the database system is shutting down")]
 
-    def receive(**_: Any) -> None:
-        if not failures:
-            failures.append("failed")
-            raise OperationalError("the database system is shutting down")
+    def fail_once(**_: Any) -> None:
+        if failures:
+            raise failures.pop()
 
-    signal.connect(receive)
-    yield failures
-    signal.disconnect(receive)
-
-
-@pytest.mark.slow
-def test_a_change_that_could_not_be_written_down_is_told_again(
-    cluster: Cluster, api: Api, namespace: str, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
-) -> None:
-    until(lambda: [name for name, __ in heard].count("relisted") == 1)
-    with failing_once(signals.objects_changed) as failures:
-        api.create(pod(namespace, "ours", {**instance_selector(), RUN: RUN_ID}))
-        until(lambda: failures)
-        told = len(changes(heard, "Pod"))
-        until(lambda: len(changes(heard, "Pod")) > told)
-
-
-def test_an_announcement_that_could_not_be_written_down_is_told_again(
-    heard: list[tuple[str, dict[str, Any]]],
-) -> None:
     announcements = Announcements()
     announcements.add(signals.relisted, Cluster(slug="any"))
-    with failing_once(signals.relisted):
-        for _ in range(3):
-            announcements.send_pending(wait_seconds=0)
+    signals.relisted.connect(fail_once)
+    for _ in range(3):
+        announcements.send_pending(wait_seconds=0)
+    signals.relisted.disconnect(fail_once)
     assert [name for name, __ in heard] == ["relisted", "relisted"]
 
 
 @pytest.mark.slow
-def test_an_unreachable_cluster_says_so_and_stops_no_other(
+def test_an_unreachable_cluster_stops_no_other(
     cluster: Cluster, kubeconfig: str, tmp_path: Path, fleet: Fleet
 ) -> None:
     path = tmp_path / "kubeconfig"
@@ -208,16 +181,12 @@ def test_an_unreachable_cluster_says_so_and_stops_no_other(
     until(lambda: Node.objects.filter(cluster=cluster).exists())
 
     path.write_text(Path(kubeconfig).read_text())  # it comes back, with no restart of ours
-    until(
-        lambda: Cluster.objects.filter(slug="lost", unreachable_since=None, unreachable_reason="").exists(),
-    )
+    until(lambda: Cluster.objects.filter(slug="lost", unreachable_since=None, unreachable_reason="").exists())
     until(lambda: Node.objects.filter(cluster=row).exists())
 
 
 @pytest.mark.long
-def test_a_cluster_that_takes_calls_and_answers_none_is_away_though_its_watches_are_open(
-    cluster: Cluster, kubeconfig: str, fleet: Fleet
-) -> None:
+def test_a_cluster_that_hangs_is_unreachable(cluster: Cluster, kubeconfig: str, fleet: Fleet) -> None:
     kube = Kube(Path(kubeconfig))
     until(lambda: Node.objects.filter(cluster=cluster).exists())
     status, fault = kube.call("POST", "/_faults", {"hold": "before", "match": {"user_agent": "berth"}})
@@ -271,10 +240,6 @@ def test_the_command_ends_when_asked_and_another_takes_over(cluster: Cluster) ->
         ("", "Node", "Warning", False),
     ],
 )
-def test_an_event_matters_in_a_tenants_namespace(
-    namespace: str, kind: str, level: str, expected: bool
-) -> None:
-    assert (
-        is_relevant_event({"type": level, "involvedObject": {"namespace": namespace, "kind": kind}})
-        is expected
-    )
+def test_events_of_tenants_are_relevant(namespace: str, kind: str, level: str, expected: bool) -> None:
+    about = {"namespace": namespace, "kind": kind}
+    assert is_relevant_event({"type": level, "involvedObject": about}) is expected
