@@ -18,6 +18,16 @@ def people(db: None) -> People:
     return make_people()
 
 
+@pytest.fixture
+def from_home() -> Iterator[None]:
+    """Requests come from 192.0.2.1."""
+    from accounts.trail import audit
+
+    token = audit.client_address.set("192.0.2.1")
+    yield
+    audit.client_address.reset(token)
+
+
 @pytest.fixture(scope="session")
 def uni(tmp_path_factory: pytest.TempPathFactory) -> Iterator[University]:
     from tests.accounts.sign_on.visiting import CALLBACK

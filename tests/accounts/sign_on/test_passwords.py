@@ -53,9 +53,7 @@ def test_a_first_password_lets_in_once_another_is_chosen(newcomer: Client) -> No
         (choice(again="something-else-again"), "didn’t match"),
     ],
 )
-def test_what_is_no_new_password_is_said_at_its_field(
-    newcomer: Client, sent: dict[str, str], why: str
-) -> None:
+def test_bad_passwords_are_refused_at_their_field(newcomer: Client, sent: dict[str, str], why: str) -> None:
     answer = newcomer.post("/sign-in/password/", sent)
     assert (answer.status_code, why in answer.text) == (422, True)
     assert not is_in(newcomer)

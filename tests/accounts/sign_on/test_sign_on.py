@@ -14,12 +14,10 @@ from tests.accounts.people import People
 from tests.accounts.sign_on.visiting import Visitor, roles_of, trail
 from tests.shared.oidc.university import University
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("provider", "people")]
 
 
-def test_a_new_member_of_a_group_lands_in_the_right_tenant(
-    uni: University, provider: Provider, people: People
-) -> None:
+def test_a_new_member_of_a_group_lands_in_the_right_tenant(uni: University, provider: Provider) -> None:
     uni.person("ada", given_name="Ada", family_name="Lovelace", groups=["vision-team"], locale="en-GB")
     visitor = Visitor()
     answer = visitor.sign_in("ada", "/profile/?a=1")
@@ -35,9 +33,7 @@ def test_a_new_member_of_a_group_lands_in_the_right_tenant(
     assert trail("member.add") == [("", "done", {"username": "ada", "role": "member", "by": "groups"})]
 
 
-def test_the_second_sign_in_is_the_same_person_also_under_another_name(
-    uni: University, provider: Provider, people: People
-) -> None:
+def test_the_second_sign_in_is_the_same_person_also_under_another_name(uni: University) -> None:
     uni.person("grace", sub="grace-1", groups=["vision-team"])
     Visitor().sign_in("grace")
     uni.person("hopper", sub="grace-1", email="hopper@example.org", groups=["vision-team"])
@@ -46,9 +42,7 @@ def test_the_second_sign_in_is_the_same_person_also_under_another_name(
     assert not User.objects.filter(username="hopper").exists()
 
 
-def test_the_session_is_a_new_one_serves_sockets_and_ends_with_signing_out(
-    uni: University, provider: Provider, people: People
-) -> None:
+def test_the_session_is_a_new_one_serves_sockets_and_ends_with_signing_out(uni: University) -> None:
     uni.person("ada", groups=["vision-team"])
     visitor = Visitor()
     address = visitor.at_the_provider(visitor.to_the_provider(), who="ada")
@@ -66,9 +60,7 @@ def test_the_session_is_a_new_one_serves_sockets_and_ends_with_signing_out(
 # --- Groups
 
 
-def test_roles_that_came_from_groups_follow_them_and_roles_given_by_hand_stay(
-    uni: University, provider: Provider, people: People
-) -> None:
+def test_roles_from_groups_follow_them_and_roles_given_by_hand_stay(uni: University, people: People) -> None:
     uni.person("ada", groups=["vision-team", "readers"])
     Visitor().sign_in("ada")
     assert roles_of("ada") == {"demo": "member"}  # the strongest of several
@@ -82,9 +74,7 @@ def test_roles_that_came_from_groups_follow_them_and_roles_given_by_hand_stay(
     assert trail("member.remove") == [("", "done", {"username": "ada", "by": "groups"})]
 
 
-def test_who_changes_a_groups_role_by_hand_takes_it_over(
-    uni: University, provider: Provider, people: People
-) -> None:
+def test_who_changes_a_groups_role_by_hand_takes_it_over(uni: University, people: People) -> None:
     uni.person("ada", groups=["vision-team"])
     Visitor().sign_in("ada")
     members.set_role(people.alice, people.demo, "ada", Role.VIEWER)
@@ -94,9 +84,7 @@ def test_who_changes_a_groups_role_by_hand_takes_it_over(
     assert roles_of("ada") == {"demo": "viewer"}
 
 
-def test_the_last_owner_stays_when_their_group_is_lost_and_the_trail_says_so(
-    uni: University, provider: Provider, people: People
-) -> None:
+def test_the_last_owner_stays_after_losing_the_group(uni: University, people: People) -> None:
     uni.person("ada", groups=["vision-leads"])
     Visitor().sign_in("ada")
     members.remove(people.admin, people.demo, "alice")
@@ -113,9 +101,7 @@ def test_the_last_owner_stays_when_their_group_is_lost_and_the_trail_says_so(
     assert roles_of("ada") == {"demo": "viewer"}
 
 
-def test_admins_of_a_group_are_admins_while_they_are_in_it(
-    uni: University, provider: Provider, people: People
-) -> None:
+def test_admins_of_a_group_are_admins_while_they_are_in_it(uni: University) -> None:
     uni.person("ada", groups=["berth-admins"])
     visitor = Visitor()
     visitor.sign_in("ada")
@@ -128,8 +114,8 @@ def test_admins_of_a_group_are_admins_while_they_are_in_it(
     assert [trail("user.make_admin"), trail("user.unmake_admin")] == [[change], [change]]
 
 
-def test_groups_that_the_provider_keeps_to_itself_are_not_taken_for_none(
-    uni: University, provider: Provider, people: People
+def test_groups_that_the_provider_does_not_send_are_not_taken_for_none(
+    uni: University, provider: Provider
 ) -> None:
     uni.person("ada", groups=["vision-team"])
     Visitor().sign_in("ada")

@@ -46,8 +46,8 @@ class Visitor:
 
 def said(answer: Any) -> str:
     """The refusal on the sign-in page."""
-    found = re.search(r'role="alert">.*?<strong>(.*?)</strong>', answer.content.decode(), re.DOTALL)
-    assert found, answer.content.decode()
+    found = re.search(r'role="alert">.*?<strong>(.*?)</strong>', answer.text, re.DOTALL)
+    assert found, answer.text
     return found[1].replace("&#x27;", "'")
 
 
