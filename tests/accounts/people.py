@@ -1,10 +1,29 @@
 """People of the tests, without a cluster."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from django.dispatch import Signal
+
 from accounts.access import Actor
-from accounts.models import Tenant
+from accounts.models import Tenant, User
 from tests import cast
+
+
+@contextmanager
+def heard(signal: Signal) -> Iterator[list[str]]:
+    """Names of the people that the signal was sent for, in order."""
+    names: list[str] = []
+
+    def hear(users: set[User], **_: object) -> None:
+        names.extend(user.username for user in users)
+
+    signal.connect(hear)
+    try:
+        yield names
+    finally:
+        signal.disconnect(hear)
 
 
 @dataclass(frozen=True)

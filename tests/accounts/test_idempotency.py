@@ -15,6 +15,7 @@ from accounts.rest import idempotency
 from tests.accounts.people import People
 from tests.cast import KEY
 from tests.shared.clients import api, ask, browser
+from tests.shared.concurrency import at_once
 
 TENANT = {"slug": "vision", "name": "Vision"}
 
@@ -64,7 +65,7 @@ def test_another_token_of_the_person_does_not_get_the_answer(people: People) -> 
     assert made.status_code == 201
     other = post(api(people.alice, "read", "volumes"), "tokens/", body)
     assert other.status_code == 409
-    assert made.json()["secret"] not in other.content.decode()
+    assert made.json()["secret"] not in other.text
 
 
 def test_a_secret_that_was_shown_is_not_kept_in_clear(people: People) -> None:
@@ -105,7 +106,7 @@ def test_who_is_not_signed_in_gets_401_and_a_session_still_needs_csrf(people: Pe
     assert post(browser(people.admin), "tenants/", TENANT).status_code == 201
 
 
-def test_what_fails_on_our_side_is_undone_and_can_be_tried_again(
+def test_our_own_faults_are_undone_and_can_be_retried(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = members.create_tenant
@@ -136,24 +137,14 @@ def test_ten_at_once_do_it_once_and_all_get_the_same_answer(people: People) -> N
     script = api(people.alice)
     body = {"name": "child", "scopes": ["read"]}
 
-    def send(_number: int) -> tuple[int, bytes]:
-        try:
-            answer = post(script, "tokens/", body)
-            return answer.status_code, answer.content
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(10) as pool:
-        answers = set(pool.map(send, range(10)))
-    assert len(answers) == 1
-    assert next(iter(answers))[0] == 201
+    answers = at_once(lambda _number: post(script, "tokens/", body), 10)
+    assert len({answer.content for answer in answers}) == 1
+    assert {answer.status_code for answer in answers} == {201}
     assert APIToken.objects.filter(name="child").count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_waits_too_long_for_the_first_is_told_to_come_back(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_waits_too_long_is_refused(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idempotency, "LONGEST_WAIT", "200ms")
     script = api(people.alice)
     body = {"name": "laptop", "public_key": KEY}

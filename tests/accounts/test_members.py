@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -8,25 +7,17 @@ from accounts.access import role_in
 from accounts.credentials import tickets
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
 from accounts.models import AuditEntry, IdempotentAnswer, Role, SocketTicket, Tenant
-from tests.accounts.people import People
+from tests.accounts.people import People, heard
 
 
 @pytest.fixture
 def told() -> Iterator[list[str]]:
     """Names of the people in each `access_changed` signal."""
-    heard: list[str] = []
-
-    def hear(sender: Any, users: Any, **kwargs: Any) -> None:
-        heard.extend(user.username for user in users)
-
-    signals.access_changed.connect(hear)
-    yield heard
-    signals.access_changed.disconnect(hear)
+    with heard(signals.access_changed) as names:
+        yield names
 
 
-def test_an_owner_lets_people_in_changes_their_role_and_takes_them_out(
-    people: People, told: list[str]
-) -> None:
+def test_an_owner_adds_changes_and_removes_members(people: People, told: list[str]) -> None:
     members.set_role(people.alice, people.demo, "carol", Role.VIEWER)
     assert role_in(people.carol, people.demo) == Role.VIEWER
     members.set_role(people.alice, people.demo, "carol", Role.MEMBER)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from accounts.models import AuditEntry, Scope
 from accounts.rest import rates
 from tests.cast import Cast, make_cast
 from tests.shared.clients import ask, script
+from tests.shared.concurrency import at_once
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
@@ -71,12 +72,9 @@ def test_launches_writes_and_reads_are_counted_apart(cast: Cast, at_most: Any) -
     path = f"workspaces/{launched[0].json()['id']}/"
     assert codes(ask(bob, "POST", f"{path}clone/")) == [429]
     assert codes(*(ask(bob, "POST", f"{path}stop/") for _ in range(3))) == [202, 200, 429]
-    looks = [
-        ask(bob, "GET", path),
-        ask(bob, "POST", "estimate/", LAUNCH | {"name": "x"}),
-        ask(bob, "POST", "ws-tickets/"),
-    ]
-    assert codes(*looks, ask(bob, "GET", path)) == [200, 200, 201, 429]
+    estimated = ask(bob, "POST", "estimate/", LAUNCH | {"name": "x"})
+    looks = [ask(bob, "GET", path), ask(bob, "POST", "ws-tickets/"), ask(bob, "GET", path)]
+    assert codes(estimated, *looks) == [200, 200, 201, 429]
     assert Workspace.objects.count() == 1
 
 
@@ -137,20 +135,13 @@ def test_who_has_not_come_for_long_is_forgotten(at_most: Any) -> None:
 def test_many_at_once_get_no_more_than_there_is() -> None:
     passed: list[bool] = []
 
-    def ask_ten_times() -> None:
+    def ask_ten_times(_number: int) -> None:
         for _ in range(10):
-            try:
+            with suppress(TooMany):
                 rates.count("read/token/many", 10)
                 passed.append(True)
-            except TooMany:
-                pass
-        connection.close()
 
-    threads = [threading.Thread(target=ask_ten_times) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    at_once(ask_ten_times, 4)
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM accounts_rate")
     assert 10 <= len(passed) <= 13  # a few more if the bucket drained meanwhile

@@ -1,7 +1,6 @@
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -14,7 +13,7 @@ from accounts.access import Actor
 from accounts.credentials import ssh_keys, tokens
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
 from accounts.models import AuditEntry, SSHKey
-from tests.accounts.people import People
+from tests.accounts.people import People, heard
 
 # A key of a hardware token, as `ssh-keygen -t ed25519-sk` writes it (tests have no such token).
 SK_KEY = (
@@ -54,7 +53,7 @@ def ed25519(make: Callable[..., tuple[str, str]]) -> str:
     ],
     ids=lambda options: "-".join(options[1::2]),
 )
-def test_keys_of_ssh_keygen_are_taken_with_the_fingerprint_it_prints(
+def test_keys_of_ssh_keygen_are_accepted(
     make: Callable[..., tuple[str, str]], options: tuple[str, ...]
 ) -> None:
     text, fingerprint = make(*options)
@@ -131,17 +130,9 @@ def test_any_text_is_a_key_or_a_refusal(text: str) -> None:
 
 
 def test_adding_and_removing_tells_the_workspaces_and_the_trail(people: People, ed25519: str) -> None:
-    told: list[str] = []
-
-    def hear(sender: Any, users: Any, **kwargs: Any) -> None:
-        told.extend(user.username for user in users)
-
-    signals.ssh_keys_changed.connect(hear)
-    try:
+    with heard(signals.ssh_keys_changed) as told:
         key = ssh_keys.add(people.alice, " laptop ", ed25519)
         ssh_keys.remove(people.alice, key.pk)
-    finally:
-        signals.ssh_keys_changed.disconnect(hear)
     assert key.name == "laptop"
     assert told == ["alice", "alice"]
     actions = list(AuditEntry.objects.order_by("id").values_list("action", "data__fingerprint"))

@@ -1,8 +1,6 @@
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from accounts import members
@@ -11,6 +9,7 @@ from accounts.credentials import tickets, tokens
 from accounts.errors import NotSignedIn
 from accounts.models import SocketTicket
 from tests.accounts.people import People
+from tests.shared.concurrency import at_once
 
 
 def refused(ticket: str) -> str:
@@ -67,8 +66,5 @@ def test_of_eight_at_once_one_comes_in(people: People) -> None:
             return True
         except NotSignedIn:
             return False
-        finally:
-            connection.close()
 
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(try_it, range(8))) == 1
+    assert sum(at_once(try_it)) == 1
