@@ -64,10 +64,6 @@ def test_each_list_refuses_in_words_what_it_cannot_read(admin: Any, path: str) -
         assert set(answer.json()["error"]["fields"]) <= {*query, "non_field_errors"}
 
 
-def test_five_hundred_is_the_most_at_once(admin: Any) -> None:
-    assert ask(admin, "GET", "workspaces/?limit=500").status_code == 200
-
-
 def test_a_cursor_of_one_list_is_none_of_another(admin: Any) -> None:
     following = ask(admin, "GET", "nodes/?limit=1").json()["next"]
     assert len(admin.get(following).json()["results"]) == 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from email.message import EmailMessage
 from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
@@ -72,6 +73,10 @@ def bob(people: People) -> User:
     return people.bob.user
 
 
+def part(mail: EmailMessage, kind: str = "plain") -> str:
+    return str(mail.get_body((kind,)).get_content())  # type: ignore[union-attr]
+
+
 def tell(user: User, title: str = "“exp-1” failed", kind: Kind = Kind.FAILED, **data: Any) -> Notice:
     key = f"thing {uuid4()}"
     notifying.notify(
@@ -103,9 +108,7 @@ def try_now(notice: Notice) -> None:
 # --- What is sent
 
 
-def test_a_mail_says_what_happened_in_plain_text_and_html_and_is_sent_once(
-    server: MailServer, bob: User
-) -> None:
+def test_a_mail_is_plain_text_and_html_and_sent_once(server: MailServer, bob: User) -> None:
     notice = tell(bob)
     outbox.send_due()
     outbox.send_due()
@@ -113,26 +116,24 @@ def test_a_mail_says_what_happened_in_plain_text_and_html_and_is_sent_once(
     assert server.recipients == ["bob@example.org"]
     assert mail["Subject"] == "“exp-1” failed"
     assert mail["Message-ID"] == f"<{notice.pk}@testserver>"
-    plain = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    plain = part(mail)
     assert "Nothing <b>to do</b>." in plain
     assert "http://testserver/workspaces/1/" in plain
-    html = mail.get_body(("html",)).get_content()  # type: ignore[union-attr]
+    html = part(mail, "html")
     assert "Nothing &lt;b&gt;to do&lt;/b&gt;." in html
     notice.refresh_from_db()
     assert notice.mail == Notice.Mail.SENT
 
 
-def test_its_words_are_made_when_it_is_sent_in_the_readers_language_and_time_zone(
-    server: MailServer, bob: User
-) -> None:
+def test_a_mail_is_in_the_readers_language_and_time_zone(server: MailServer, bob: User) -> None:
     notice = tell(bob)
     Notice.objects.filter(pk=notice.pk).update(at=timezone.now().replace(hour=12, minute=30))
     bob.time_zone, bob.language = "Asia/Tokyo", "ko"
     bob.save()
     outbox.send_due()
-    plain = server.messages[0].get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    plain = part(server.messages[0])
     assert "It happened at 21:30 JST (ko)." in plain
-    assert '<html lang="ko">' in server.messages[0].get_body(("html",)).get_content()  # type: ignore[union-attr]
+    assert '<html lang="ko">' in part(server.messages[0], "html")
 
 
 def test_a_subject_is_one_line_whatever_is_in_it(server: MailServer, bob: User) -> None:
@@ -160,7 +161,7 @@ def test_what_follows_within_two_minutes_goes_together(server: MailServer, bob: 
     Notice.objects.filter(mail="waiting").update(mail_due_at=timezone.now())
     outbox.send_due()
     assert server.messages[2]["Subject"] == "second, and 2 more"
-    plain = server.messages[2].get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    plain = part(server.messages[2])
     assert plain.index("second") < plain.index("third") < plain.index("fourth")
     assert set(Notice.objects.values_list("mail", flat=True)) == {"sent"}
 
@@ -186,9 +187,7 @@ def test_the_same_thing_is_told_once(server: MailServer, bob: User) -> None:
     assert len(server.messages) == 1
 
 
-def test_who_has_no_address_wants_no_mail_or_is_told_otherwise_gets_none(
-    server: MailServer, people: People, bob: User
-) -> None:
+def test_people_without_an_address_or_wish_get_no_mail(server: MailServer, people: People, bob: User) -> None:
     assert tell(people.alice.user).mail == Notice.Mail.NONE  # no address
     assert tell(bob, kind=Kind.QUOTA).mail == Notice.Mail.NONE  # by default not by mail
     preferences.choose(people.bob, {Kind.READY: Ways(in_berth=True, by_mail=False)})
@@ -203,29 +202,22 @@ def test_who_wants_to_hear_nothing_has_no_row(people: People, bob: User) -> None
     assert not Notice.objects.exists()
 
 
-def test_who_turns_mail_off_gets_not_even_what_waits(server: MailServer, people: People, bob: User) -> None:
+NEEDLESS: dict[str, Callable[[People, Notice], Any]] = {
+    "mail turned off": lambda people, _: preferences.choose(people.bob, {Kind.FAILED: Ways(True, False)}),
+    "access lost": lambda people, _: members.remove(people.alice, people.demo, "bob"),
+    "deactivated": lambda people, _: members.set_active(people.admin, people.bob.user, active=False),
+    "no longer so": lambda _, notice: Notice.objects.filter(pk=notice.pk).update(
+        data={"title": "", "is_past": True}
+    ),
+}
+
+
+@pytest.mark.parametrize("happens", NEEDLESS.values(), ids=NEEDLESS)
+def test_waiting_mail_is_not_sent_after(
+    server: MailServer, people: People, bob: User, happens: Callable[[People, Notice], Any]
+) -> None:
     notice = tell(bob)
-    preferences.choose(people.bob, {Kind.FAILED: Ways(in_berth=True, by_mail=False)})
-    try_now(notice)
-    assert (notice.mail, server.messages) == (Notice.Mail.NEEDLESS, [])
-
-
-def test_who_lost_access_meanwhile_hears_nothing(server: MailServer, people: People, bob: User) -> None:
-    notice = tell(bob)
-    members.remove(people.alice, people.demo, "bob")
-    try_now(notice)
-    assert (notice.mail, server.messages) == (Notice.Mail.NEEDLESS, [])
-
-
-def test_who_was_deactivated_hears_nothing(server: MailServer, people: People, bob: User) -> None:
-    notice = tell(bob)
-    members.set_active(people.admin, bob, active=False)
-    try_now(notice)
-    assert (notice.mail, server.messages) == (Notice.Mail.NEEDLESS, [])
-
-
-def test_what_is_no_longer_so_is_not_mailed(server: MailServer, bob: User) -> None:
-    notice = tell(bob, is_past=True)
+    happens(people, notice)
     try_now(notice)
     assert (notice.mail, server.messages) == (Notice.Mail.NEEDLESS, [])
 
@@ -246,7 +238,7 @@ def closed_port() -> Iterator[int]:
         yield int(taken.getsockname()[1])
 
 
-def test_a_server_that_is_away_is_tried_for_one_person_and_all_go_when_it_is_back(
+def test_a_server_that_is_away_is_tried_for_one_person(
     server: MailServer, settings: Any, people: People, closed_port: int
 ) -> None:
     settings.EMAIL_PORT = closed_port
@@ -284,7 +276,7 @@ def test_who_is_refused_for_now_is_tried_again_after_a_pause(server: MailServer,
 
 
 @pytest.mark.parametrize("where", ["RCPT", "BODY"])
-def test_who_is_refused_for_good_is_given_up_at_once_and_harms_no_other(
+def test_a_final_refusal_is_given_up_at_once(
     server: MailServer, people: People, bob: User, where: str
 ) -> None:
     alice = people.alice.user
@@ -309,9 +301,7 @@ def test_a_refused_one_in_the_middle_stops_nobody_behind_it(server: MailServer, 
     assert server.recipients == ["member-0@example.org", "member-2@example.org"]
 
 
-def test_a_server_that_is_too_slow_holds_up_one_try_and_no_more(
-    server: MailServer, settings: Any, people: People
-) -> None:
+def test_a_slow_server_delays_one_attempt(server: MailServer, settings: Any, people: People) -> None:
     server.seconds, settings.EMAIL_TIMEOUT = 60, 0.1
     notices = [tell(person) for person in crowd(people, 2)]
     began = timezone.now()
@@ -336,9 +326,7 @@ def test_a_server_that_ends_the_connection_costs_a_pause(server: MailServer, bob
     assert notice.mail == Notice.Mail.SENT
 
 
-def test_after_a_day_of_trying_it_is_given_up_and_an_admin_can_send_it_again(
-    server: MailServer, people: People, bob: User
-) -> None:
+def test_an_admin_sends_a_given_up_mail_again(server: MailServer, people: People, bob: User) -> None:
     server.replies["RCPT"] = "451 not now"
     notice = tell(bob)
     later(notice, timedelta(hours=23))
@@ -349,7 +337,7 @@ def test_after_a_day_of_trying_it_is_given_up_and_an_admin_can_send_it_again(
     assert notice.mail == Notice.Mail.GIVEN_UP
     server.replies.clear()
     client, path = browser(people.admin), "/admin/accounts/notice/"
-    assert "Select this object for an action - bob: failed" in client.get(path).content.decode()
+    assert "Select this object for an action - bob: failed" in client.get(path).text
     page = preview(client, path, "send_again", notice)
     assert "The mail server said: 451 not now" in text_of(page)
     confirm(client, path, page)
@@ -360,7 +348,7 @@ def test_after_a_day_of_trying_it_is_given_up_and_an_admin_can_send_it_again(
     assert AuditEntry.objects.filter(action="notice.send_again").count() == 1
 
 
-def test_a_worker_that_dies_while_sending_loses_nothing(
+def test_a_killed_worker_loses_no_mail(
     server: MailServer, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
@@ -407,7 +395,7 @@ def test_the_tick_wakes_a_pass_for_what_is_due_and_only_one(server: MailServer, 
     assert OrmQ.objects.count() == 1
 
 
-def test_a_pass_that_takes_long_goes_on_in_another_one(
+def test_a_long_pass_continues_in_another(
     server: MailServer, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = count()
@@ -429,9 +417,7 @@ def test_notices_are_kept_for_three_months(people: People, bob: User) -> None:
     assert list(Notice.objects.all()) == [recent]
 
 
-def test_a_fault_in_the_notices_keeps_nothing_from_happening(
-    bob: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_in_notices_stops_nothing_else(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT no_such_column")
@@ -444,9 +430,7 @@ def test_a_fault_in_the_notices_keeps_nothing_from_happening(
     assert bob.first_name == "Bob"
 
 
-def test_a_database_that_goes_away_meanwhile_is_not_passed_over(
-    bob: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_database_reaches_the_caller(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller's work is undone too, so the error must reach them: they are asked to try again."""
 
     def lost(*_: object, **__: object) -> None:

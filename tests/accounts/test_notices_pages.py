@@ -44,7 +44,7 @@ def tell(actor: Actor, title: str) -> Notice:
 
 
 def titles(response: Any) -> list[str]:
-    return re.findall(r'<a href="/notices/[0-9a-f-]{36}/">([^<]+)', response.content.decode())
+    return re.findall(r'<a href="/notices/[0-9a-f-]{36}/">([^<]+)', response.text)
 
 
 # --- The list
@@ -56,7 +56,7 @@ def test_everybody_reads_their_own_the_newest_first(people: People) -> None:
     tell(people.alice, "of alice")
     page = browser(people.bob).get("/notices/")
     assert titles(page) == ["second", "first"]
-    assert "Mark all as read" in page.content.decode()
+    assert "Mark all as read" in page.text
 
 
 def test_opening_one_leads_where_it_goes_on_and_counts_as_reading_it(people: People) -> None:
@@ -92,7 +92,7 @@ def test_a_long_list_goes_on_page_by_page_without_gap_or_repetition(people: Peop
     while address:
         page = bob.get(address)
         seen += titles(page)
-        older = re.search(r'<a href="(\?before=[^"]+)">', page.content.decode())
+        older = re.search(r'<a href="(\?before=[^"]+)">', page.text)
         address = f"/notices/{older[1]}" if older else ""
     assert seen == told[::-1]
 
@@ -127,7 +127,7 @@ def test_a_place_in_the_list_that_is_none_shows_the_newest(people: People, befor
 
 def test_people_choose_by_kind_and_way(people: People) -> None:
     bob = browser(people.bob)
-    assert "Your workspace is ready" in bob.get("/notices/settings/").content.decode()
+    assert "Your workspace is ready" in bob.get("/notices/settings/").text
     bob.post("/notices/settings/", {"failed-by_mail": "on", "ready-in_berth": "on"})
     ways = preferences.all_ways(people.bob.user)
     assert ways[Kind.FAILED] == (False, True)
@@ -147,10 +147,10 @@ def link(people: People) -> str:
 
 def test_the_link_of_a_mail_asks_first_and_ends_one_kind_without_a_sign_in(people: People, link: str) -> None:
     visitor = Client(enforce_csrf_checks=True)
-    assert "Unsubscribe from these mails?" in visitor.get(link).content.decode()
+    assert "Unsubscribe from these mails?" in visitor.get(link).text
     assert preferences.all_ways(people.bob.user) == DEFAULTS
     answer = visitor.post(link)
-    assert (answer.status_code, "Unsubscribe" in answer.content.decode()) == (200, True)
+    assert (answer.status_code, "Unsubscribe" in answer.text) == (200, True)
     assert preferences.all_ways(people.bob.user) == DEFAULTS | {Kind.FAILED: (True, False)}
 
 

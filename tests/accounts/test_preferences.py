@@ -43,13 +43,13 @@ def asked(settings: Any) -> None:
         ("Gone/Away", "", "12:00"),
     ],
 )
-def test_times_are_told_where_the_person_is_or_else_their_browser(
+def test_times_are_in_the_persons_or_the_browsers_zone(
     people: People, chosen: str, cookie: str, said: str
 ) -> None:
     User.objects.filter(username="bob").update(time_zone=chosen)
     client = browser(people.bob)
     client.cookies["berth_time_zone"] = cookie
-    assert client.get("/told/").content.decode() == f"{said} en"
+    assert client.get("/told/").text == f"{said} en"
     assert timezone.get_current_timezone_name() == "UTC"
 
 
@@ -57,9 +57,9 @@ def test_times_are_told_where_the_person_is_or_else_their_browser(
 def test_a_chosen_language_wins_over_the_browser_s(people: People) -> None:
     User.objects.filter(username="bob").update(language="ko")
     answer = browser(people.bob).get("/told/", headers={"Accept-Language": "zh-hans"})
-    assert answer.content.decode() == "12:00 ko"
+    assert answer.text == "12:00 ko"
     assert answer["Content-Language"] == "ko"
-    assert browser(people.alice).get("/told/").content.decode() == "12:00 en"
+    assert browser(people.alice).get("/told/").text == "12:00 en"
     assert translation.get_language() == "en"
 
 
@@ -75,13 +75,13 @@ def test_only_places_and_utc_are_time_zones(people: People, name: str) -> None:
 def test_the_theme_of_a_page_is_the_person_s_or_before_the_sign_in_the_browser_s(people: People) -> None:
     client = Client()
     client.cookies["berth_theme"] = "dark"
-    assert 'data-theme="dark"' in client.get("/sign-in/").content.decode()
+    assert 'data-theme="dark"' in client.get("/sign-in/").text
     client.cookies["berth_theme"] = "<b>"
-    assert "data-theme" not in client.get("/sign-in/").content.decode()
+    assert "data-theme" not in client.get("/sign-in/").text
     User.objects.filter(username="bob").update(theme="light")
     client = browser(people.bob)
     client.cookies["berth_theme"] = "dark"
-    assert 'data-theme="light"' in client.get("/profile/").content.decode()
+    assert 'data-theme="light"' in client.get("/profile/").text
 
 
 def test_a_database_that_is_away_is_asked_once_and_the_view_says_so(rf: Any) -> None:
@@ -106,9 +106,7 @@ LOST: list[dict[str, Any]] = [{"is_active": False}, {"is_staff": False}, {"sign_
 
 
 @pytest.mark.parametrize("lost", LOST)
-def test_who_saves_at_the_moment_when_access_is_taken_does_not_get_it_back(
-    people: People, lost: dict[str, Any]
-) -> None:
+def test_saving_preferences_does_not_restore_lost_access(people: People, lost: dict[str, Any]) -> None:
     client = browser(people.admin)
 
     def take(instance: User, **_: Any) -> None:

@@ -26,7 +26,7 @@ def test_me_tells_who_one_is_and_where(people: People) -> None:
     assert [tenant["slug"] for tenant in of_admin["tenants"]] == ["demo", "second"]
 
 
-def test_me_has_as_many_queries_for_many_tenants_and_the_language_that_was_chosen_or_asked_for(
+def test_me_needs_three_queries_and_tells_the_language(
     people: People, django_assert_num_queries: Any
 ) -> None:
     script = api(people.bob)
@@ -44,12 +44,8 @@ def test_me_has_as_many_queries_for_many_tenants_and_the_language_that_was_chose
     assert (of_bob["language"], of_bob["time_zone"]) == ("zh-hans", "Asia/Shanghai")
 
 
-def test_keys_tokens_and_members_are_searched_and_filtered(people: People) -> None:
+def test_members_are_filtered_by_role(people: People) -> None:
     script = api(people.alice)
-    ask(script, "POST", "ssh-keys/", {"name": "laptop", "public_key": KEY})
-    assert len(ask(script, "GET", "ssh-keys/?search=lap").json()["results"]) == 1
-    assert ask(script, "GET", "ssh-keys/?search=tower").json()["results"] == []
-    assert ask(script, "GET", "tokens/?search=nothing").json()["results"] == []
     viewers = ask(script, "GET", "tenants/demo/members/?role=viewer").json()["results"]
     assert viewers == [{"username": "victor", "role": "viewer", "is_active": True}]
     assert ask(script, "GET", "tenants/demo/members/?role=king").status_code == 400
@@ -74,12 +70,6 @@ def test_an_ssh_key_is_added_listed_and_removed(people: People) -> None:
     assert ask(script, "GET", "ssh-keys/").json()["results"] == []
 
 
-def test_a_key_that_is_none_is_refused_at_its_field(people: People) -> None:
-    answer = ask(api(people.bob), "POST", "ssh-keys/", {"name": "laptop", "public_key": "ssh-rsa nonsense"})
-    assert answer.status_code == 422
-    assert answer.json()["error"]["fields"]["public_key"]
-
-
 def test_a_token_shows_its_secret_once(people: People) -> None:
     script = api(people.bob)
     made = ask(
@@ -89,7 +79,7 @@ def test_a_token_shows_its_secret_once(people: People) -> None:
     assert made["Cache-Control"] == "no-store"
     assert tokens.authenticate(made.json()["secret"]).tenant == people.demo
     listed = ask(script, "GET", "tokens/")
-    assert made.json()["secret"] not in listed.content.decode()
+    assert made.json()["secret"] not in listed.text
     assert {token["name"] for token in listed.json()["results"]} == {"script", "nightly"}
     assert ask(script, "DELETE", f"tokens/{made.json()['id']}/").status_code == 204
     assert ask(script, "DELETE", f"tokens/{made.json()['id']}/").status_code == 404
@@ -111,11 +101,8 @@ def test_only_admins_make_tenants(people: People) -> None:
     assert ask(api(people.admin), "POST", "tenants/", body | {"slug": "kube-system"}).status_code == 422
 
 
-def test_lists_are_searched_and_filtered(people: People) -> None:
+def test_the_trail_is_filtered(people: People) -> None:
     script = api(people.admin)
-    assert [t["slug"] for t in ask(script, "GET", "tenants/?search=sec").json()["results"]] == ["second"]
-    found = ask(script, "GET", "tenants/demo/members/?search=ali").json()["results"]
-    assert [member["username"] for member in found] == ["alice"]
     ask(script, "DELETE", "tenants/demo/members/bob/")
     entries = ask(script, "GET", "audit/?action=member.remove&tenant=demo&outcome=done").json()["results"]
     assert [(entry["actor"], entry["target_kind"]) for entry in entries] == [("admin", "user")]
@@ -185,9 +172,7 @@ def test_a_session_writes_only_with_the_csrf_token(people: People) -> None:
     assert done.status_code == 201
 
 
-def test_a_failure_of_ours_is_json_with_a_number_to_tell(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_own_faults_are_json_with_a_number(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     def break_down(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("boom")
 
@@ -196,15 +181,13 @@ def test_a_failure_of_ours_is_json_with_a_number_to_tell(
     assert answer.status_code == 500
     assert answer.json()["error"]["code"] == "internal"
     assert answer["X-Request-ID"] in answer.json()["error"]["hint"]
-    assert "boom" not in answer.content.decode()
+    assert "boom" not in answer.text
 
 
 @pytest.mark.parametrize(
     "place", ["accounts.credentials.tokens.authenticate", "accounts.rest.permissions.actor_of"]
 )
-def test_a_database_that_is_away_is_503_with_when_to_come_back(
-    people: People, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_a_database_outage_is_503(people: People, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     def away(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("connection to server at 10.0.0.1 failed: password=hunter2")
 
@@ -214,12 +197,10 @@ def test_a_database_that_is_away_is_503_with_when_to_come_back(
         answer = ask(script, method, "me/" if method == "GET" else "ssh-keys/", {}, **headers)
         assert (answer.status_code, answer["Retry-After"]) == (503, "5")
         assert answer.json()["error"]["code"] == "database_away"
-        assert "hunter2" not in answer.content.decode()
+        assert "hunter2" not in answer.text
 
 
-def test_lists_ask_the_database_a_fixed_number_of_times(
-    people: People, django_assert_num_queries: Any
-) -> None:
+def test_lists_need_a_fixed_number_of_queries(people: People, django_assert_num_queries: Any) -> None:
     script = api(people.alice)
     ask(script, "GET", "tokens/")
     with django_assert_num_queries(3):  # the request's token, its rate, the list
