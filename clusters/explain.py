@@ -3,7 +3,7 @@
     diagnosis = diagnose("scheduling", "0/8 nodes are available: 8 Insufficient nvidia.com/gpu. …")
     sentence(diagnosis.code, diagnosis.data), hint(diagnosis.code, diagnosis.data)
 
-A message that no rule knows is shown as it is, and the caller counts it (unknown.py): the list of rules to write.
+A message that no rule knows is shown as it is, and counted (unknown_causes.py): the list of rules to write.
 """
 
 from __future__ import annotations

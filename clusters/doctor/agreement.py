@@ -39,15 +39,12 @@ def all_differences(found: Sequence[NodeValues]) -> Iterator[Finding]:
     for key, label in SYSTEM.items():
         yield from differences(str(label), {node.name: node.system.get(key, "") for node in found})
     yield from differences(_("NVIDIA drivers"), {node.name: driver_of(node.labels) for node in found})
-    yield from differences(_("CUDA versions"), {node.name: cuda_of(node.labels) for node in found})
+    cuda = {node.name: _version(node.labels, "runtime", ("major", "minor")) for node in found}
+    yield from differences(_("CUDA versions"), cuda)
 
 
 def driver_of(labels: Mapping[str, str]) -> str:
     return _version(labels, "driver", ("major", "minor", "rev"))
-
-
-def cuda_of(labels: Mapping[str, str]) -> str:
-    return _version(labels, "runtime", ("major", "minor"))
 
 
 def _version(labels: Mapping[str, str], what: str, parts: Sequence[str]) -> str:

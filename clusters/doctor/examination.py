@@ -75,7 +75,7 @@ def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
         (Check.AGREEMENT, lambda: agreement.clocks(seen.bodies)),
         (Check.ADDRESSES, partial(addresses.addresses, seen, cluster)),
         (Check.FIGURES, partial(metrics.metrics, seen, cluster)),
-        (Check.POOLS, partial(findings_of_rooms, seen, cluster)),
+        (Check.POOLS, lambda: (finding for examiner in _examiners for finding in examiner(cluster, seen))),
         (Check.ISOLATION, lambda: iter([isolation.isolation(cluster)])),
     ]
     return [finding for check, look in looks for finding in findings_of_look(check, cluster, look)]
@@ -95,8 +95,3 @@ def findings_of_look(
             yield Finding(Level.FAIL, *explained(refused, cluster), check)
     except ClusterError as error:
         yield Finding(Level.FAIL, *explained(error, cluster), check)
-
-
-def findings_of_rooms(api: Api, cluster: Cluster) -> Iterator[Finding]:
-    for examiner in _examiners:
-        yield from examiner(cluster, api)
