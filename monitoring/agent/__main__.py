@@ -33,20 +33,20 @@ ENDS = {signal.SIGTERM, signal.SIGINT}
 
 
 def settings_from(variables: Mapping[str, str]) -> Settings:
-    def told(name: str, otherwise: str = "") -> str:
+    def value(name: str, otherwise: str = "") -> str:
         return variables.get(f"BERTH_AGENT_{name}", otherwise)
 
-    host, _, port = told("LISTEN", "127.0.0.1:9465").rpartition(":")
+    host, _, port = value("LISTEN", "127.0.0.1:9465").rpartition(":")
     return Settings(
-        node=told("NODE") or socket.gethostname(),
-        interval_seconds=max(1.0, float(told("INTERVAL_SECONDS", "5"))),
-        dev=Path(told("DEV", "/dev")),
-        proc=Path(told("PROC", "/proc")),
-        kubelet=Path(told("KUBELET_SOCKET", str(kubelet.SOCKET))),
-        pod=told("POD"),
-        portal=told("PORTAL"),
-        token_file=Path(told("TOKEN_FILE", "/var/run/berth/token")),
-        ca_file=told("CA_FILE") or None,
+        node=value("NODE") or socket.gethostname(),
+        interval_seconds=max(1.0, float(value("INTERVAL_SECONDS", "5"))),
+        dev=Path(value("DEV", "/dev")),
+        proc=Path(value("PROC", "/proc")),
+        kubelet=Path(value("KUBELET_SOCKET", str(kubelet.SOCKET))),
+        pod=value("POD"),
+        portal=value("PORTAL"),
+        token_file=Path(value("TOKEN_FILE", "/var/run/berth/token")),
+        ca_file=value("CA_FILE") or None,
         listen=(host.strip("[]"), int(port)) if port else None,
     )
 
@@ -73,13 +73,7 @@ def main() -> None:
 
 
 def look_once(settings: Settings) -> None:
-    looker = Looker(
-        dev=settings.dev,
-        proc=settings.proc,
-        kubelet=settings.kubelet,
-        pod=settings.pod,
-        on_xid=lambda: None,
-    )
+    looker = Looker(settings.dev, settings.proc, settings.kubelet, settings.pod)
     seen = looker.look()
     json.dump({"inventory": looker.inventory, "look": seen}, sys.stdout, indent=2)
     print()

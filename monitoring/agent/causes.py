@@ -29,11 +29,14 @@ from pathlib import Path
 from .nvml import Unanswered
 from .schema import Trouble
 
-_PLAIN = {
+_CODES = {
     "library_not_found": "library_missing",
     "lib_rm_version_mismatch": "version_mismatch",
     "gpu_is_lost": "gpu_lost",
+    "driver_not_loaded": "driver_not_loaded",
+    "no_permission": "no_permission",
 }
+_LESS_CERTAIN = {"driver_not_loaded", "no_permission", "nvml_failed"}  # also caused by denied devices
 _LOADED = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]+)")
 
 
@@ -41,16 +44,11 @@ def why_not(answer: Unanswered, dev: Path, proc: Path) -> Trouble:
     """Return the cause for which NVML did not begin, or ended."""
     loaded = loaded_driver(proc)
     control = _opening(dev / "nvidiactl")
-    if code := _PLAIN.get(answer.error):
-        pass
-    elif control == errno.EPERM:
+    code = _CODES.get(answer.error, "nvml_failed")
+    if code in _LESS_CERTAIN and control == errno.EPERM:
         code = "devices_denied"
-    elif answer.error == "driver_not_loaded":
-        code = "device_files_missing" if loaded and control == errno.ENOENT else "driver_not_loaded"
-    elif answer.error == "no_permission":
-        code = "no_permission"
-    else:
-        code = "nvml_failed"
+    elif code == "driver_not_loaded" and loaded and control == errno.ENOENT:
+        code = "device_files_missing"
     return {"code": code, "detail": f"{answer.error}; driver {loaded or 'not loaded'}"}
 
 
@@ -65,10 +63,10 @@ def missing_devices(dev: Path) -> list[Trouble]:
 
 def loaded_driver(proc: Path) -> str:
     try:
-        told = (proc / "driver/nvidia/version").read_text(errors="replace")
+        version = (proc / "driver/nvidia/version").read_text(errors="replace")
     except OSError:
         return ""
-    found = _LOADED.search(told)
+    found = _LOADED.search(version)
     return found[1] if found else "of an unknown version"
 
 

@@ -25,7 +25,14 @@ MOST_XIDS = 500
 class Looker:
     """Source of looks. It keeps one session of NVML; if the session ends, the next look begins another."""
 
-    def __init__(self, *, dev: Path, proc: Path, kubelet: Path, pod: str, on_xid: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        dev: Path,
+        proc: Path,
+        kubelet: Path,
+        pod: str = "",
+        on_xid: Callable[[], object] = lambda: None,
+    ) -> None:
         self.inventory: Inventory | None = None
         self._dev, self._proc, self._kubelet, self._pod = dev, proc, kubelet, pod
         self._on_xid = on_xid
@@ -46,11 +53,11 @@ class Looker:
 
     def new_xids(self) -> list[Xid]:
         """Return each new Xid once, to whichever thread asks first."""
-        told = []
+        new = []
         with suppress(IndexError):
             while True:
-                told.append(self._xids.popleft())
-        return told
+                new.append(self._xids.popleft())
+        return new
 
     def close(self) -> None:
         if self._session:
@@ -61,7 +68,8 @@ class Looker:
         try:
             session = self._session or self._begin()
             if time.monotonic() >= session.inventory_due:
-                self._take_inventory(session)
+                session.take_inventory()
+                self._remember(session)
             sampled = [self._sample(session, uuid) for uuid in self._known]
         except Unanswered as answer:
             self.close()
@@ -73,8 +81,8 @@ class Looker:
         """Report GPUs without a UUID. Skip known failing GPUs: their samples name the GPU, a problem only the node."""
         if not session.unnamed and not session.inventory["gpus"]:
             return [{"code": "no_gpus", "detail": ""}]
-        told = {self._known[gpu["uuid"]]["index"] for gpu in sampled if gpu["state"] != "ok"}
-        return [trouble for index, trouble in session.unnamed.items() if index not in told]
+        failing = {self._known[gpu["uuid"]]["index"] for gpu in sampled if gpu["state"] != "ok"}
+        return [trouble for index, trouble in session.unnamed.items() if index not in failing]
 
     def _begin(self) -> _Session:
         nvml.begin()
@@ -86,19 +94,14 @@ class Looker:
         self._remember(self._session)
         return self._session
 
-    def _take_inventory(self, session: _Session) -> None:
-        session.take_inventory()
-        self._remember(session)
-
     def _remember(self, session: _Session) -> None:
         self._known |= {gpu["uuid"]: gpu for gpu in session.inventory["gpus"]}
         self.inventory = {**session.inventory, "gpus": list(self._known.values())}
 
     def _sample(self, session: _Session, uuid: str) -> GpuSample:
-        device = session.devices.get(uuid)
-        if device is None:
-            return {"uuid": uuid, "state": "gone"}
-        return samples.take(device, partial(pods.owner_of, proc=self._proc))
+        if device := session.devices.get(uuid):
+            return samples.take(device, partial(pods.owner_of, proc=self._proc))
+        return {"uuid": uuid, "state": "gone"}
 
     def _found(self, xid: Xid) -> None:
         self._xids.append(xid)

@@ -7,6 +7,7 @@ named beside the other values. Over: NVML as a whole has ended, so the session i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import pynvml
@@ -107,7 +108,5 @@ def begin() -> None:
 
 def end() -> None:
     """End the session. NVML may be broken already: then there is nothing to end."""
-    try:
+    with suppress(Unanswered):
         ask(pynvml.nvmlShutdown)
-    except Unanswered:
-        return

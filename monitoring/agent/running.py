@@ -23,10 +23,10 @@ from socketserver import TCPServer
 from typing import NamedTuple
 
 from . import exposition
-from .exposition import Counted
+from .exposition import Metric
 from .look import Looker
 from .push import Portal, Pusher, Spool
-from .schema import Look
+from .schema import Look, Trouble
 
 logger = logging.getLogger("monitoring.agent")
 
@@ -57,13 +57,8 @@ class Agent:
         self._settings = settings
         self._stopping = threading.Event()
         self._wake = threading.Event()
-        self._looker = Looker(
-            dev=settings.dev,
-            proc=settings.proc,
-            kubelet=settings.kubelet,
-            pod=settings.pod,
-            on_xid=self._wake.set,
-        )
+        places = settings.dev, settings.proc, settings.kubelet
+        self._looker = Looker(*places, settings.pod, on_xid=self._wake.set)
         self._publishing = threading.Lock()
         self._numbers = itertools.count(1)
         self._latest: Look | None = None
@@ -103,7 +98,7 @@ class Agent:
                 self._publish(self._looker.look())
             except Exception as error:
                 logger.exception("A look failed")
-                self._tell("agent_failed", repr(error))
+                self._report_problem("agent_failed", repr(error))
             self._looked_at = time.monotonic()
             self._wake.wait(max(LEAST_SECONDS, began + self._settings.interval_seconds - self._looked_at))
             if self._wake.is_set():
@@ -114,16 +109,16 @@ class Agent:
     def _pushes(self) -> None:
         if not self._pusher:
             return
-        told = ""
+        last = ""
         while not self._stopping.is_set():
             self._spool.filled.wait()
             self._spool.filled.clear()
             while len(self._spool) and not self._stopping.is_set():
                 self._pusher.inventory = self._looker.inventory
                 wait = self._pusher.push()
-                if self._pusher.failure != told:
-                    told = self._pusher.failure
-                    logger.warning("The portal %s", f"does not take reports: {told}" if told else "is back")
+                if self._pusher.failure != last:
+                    last = self._pusher.failure
+                    logger.warning("The portal %s", f"does not take reports: {last}" if last else "is back")
                 self._stopping.wait(wait)
 
     def _serves(self) -> None:
@@ -136,18 +131,13 @@ class Agent:
     def _watch_over(self) -> None:
         late = time.monotonic() - self._looked_at - self._settings.interval_seconds
         if late > HANGS_AFTER_SECONDS:
-            self._tell("nvml_hangs", f"for {late:.0f} s")
+            self._report_problem("nvml_hangs", f"for {late:.0f} s")
 
-    def _tell(self, code: str, detail: str) -> None:
+    def _report_problem(self, code: str, detail: str) -> None:
         """Publish a problem in place of a look, which may still be under way, with the Xids collected meanwhile."""
-        self._publish(
-            {
-                "taken_at": time.time(),
-                "troubles": [{"code": code, "detail": detail}],
-                "gpus": [],
-                "xids": self._looker.new_xids(),
-            }
-        )
+        troubles: list[Trouble] = [{"code": code, "detail": detail}]
+        xids = self._looker.new_xids()
+        self._publish({"taken_at": time.time(), "troubles": troubles, "gpus": [], "xids": xids})
 
     def _publish(self, seen: Look) -> None:
         """Number and store a report under a lock: several threads call this, and the spool forgets by number."""
@@ -161,13 +151,13 @@ class Agent:
             if self._pusher:
                 self._spool.put({**seen, "sequence": next(self._numbers)})
 
-    def _own(self) -> Iterator[Counted]:
+    def _own(self) -> Iterator[tuple[Metric, float]]:
         if self._pusher:
-            yield Counted("berth_agent_reports_waiting", "Reports not pushed yet.", len(self._spool))
-            yield Counted("berth_agent_reports_dropped_total", "Reports given up.", self._spool.dropped)
-            yield Counted("berth_agent_reports_refused_total", "Reports refused.", self._pusher.refused)
-            yield Counted("berth_agent_reports_pushed_total", "Reports pushed.", self._pusher.sent)
-            yield Counted("berth_agent_push_failures_total", "Pushes that failed.", self._pusher.failures)
+            yield Metric("berth_agent_reports_waiting", "Reports not pushed yet."), len(self._spool)
+            yield Metric("berth_agent_reports_dropped_total", "Reports given up."), self._spool.dropped
+            yield Metric("berth_agent_reports_refused_total", "Reports refused."), self._pusher.refused
+            yield Metric("berth_agent_reports_pushed_total", "Reports pushed."), self._pusher.sent
+            yield Metric("berth_agent_push_failures_total", "Pushes that failed."), self._pusher.failures
 
 
 def _server(listen: tuple[str, int], text: Callable[[], str]) -> TCPServer:

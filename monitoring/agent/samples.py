@@ -126,14 +126,14 @@ def counters(handle: Handle) -> dict[str, Any]:
     """Read all counters in one call. Each answer has its own result code and type."""
     wanted = [(field, scope) for field, scope, _ in _FIELDS.values()]
     answers = ask(pynvml.nvmlDeviceGetFieldValues, handle, wanted)
-    told = {
+    values = {
         name: getattr(answer.value, types[answer.valueType])
         for (name, (_, _, types)), answer in zip(_FIELDS.items(), answers, strict=True)
         if answer.nvmlReturn == pynvml.NVML_SUCCESS and answer.valueType in types
     }
-    if (action := told.get("recovery_action")) is not None:
-        told["recovery_action"] = _ACTIONS.get(action, f"action_{action}")
-    return told
+    if (action := values.get("recovery_action")) is not None:
+        values["recovery_action"] = _ACTIONS.get(action, f"action_{action}")
+    return values
 
 
 def slowed(handle: Handle) -> dict[str, Any]:
@@ -200,18 +200,16 @@ class _Processes:
 
 def _running(handle: Handle, kind: str) -> Any:
     """Return the processes. Drivers before 510 have version 2 of the call only."""
-    return first_offered(
-        partial(ask, getattr(pynvml, f"nvmlDeviceGet{kind}RunningProcesses_v3"), handle),
-        partial(ask, getattr(pynvml, f"nvmlDeviceGet{kind}RunningProcesses_v2"), handle),
-    )
+    versions = (getattr(pynvml, f"nvmlDeviceGet{kind}RunningProcesses_{version}") for version in ("v3", "v2"))
+    return first_offered(*(partial(ask, version, handle) for version in versions))
 
 
 def _busy(handle: Handle) -> dict[int, int]:
     """Return the newest share by process, in percent. Drivers are known to report values above 100: ignore them."""
     since = int((time.time() - WINDOW_SECONDS) * 1_000_000)
-    told = ask(pynvml.nvmlDeviceGetProcessUtilization, handle, since)
-    newest = sorted(told, key=lambda sample: sample.timeStamp)
-    return {sample.pid: sample.smUtil for sample in newest if sample.smUtil <= 100}
+    shares = ask(pynvml.nvmlDeviceGetProcessUtilization, handle, since)
+    in_order = sorted(shares, key=lambda sample: sample.timeStamp)
+    return {sample.pid: sample.smUtil for sample in in_order if sample.smUtil <= 100}
 
 
 def _quietly(call: Callable[[], Any], otherwise: Any) -> Any:

@@ -6,6 +6,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import pynvml
@@ -48,22 +49,23 @@ class XidWatch:
         except (NotOffered, Failed) as why:
             self._unregistered.append({"code": "xids_unwatched", "detail": why.error})
             return None
-        told = 0
+        registered = False
         for device in devices:
             try:
                 offered = ask(pynvml.nvmlDeviceGetSupportedEventTypes, device.handle)
                 if wanted := offered & pynvml.nvmlEventTypeXidCriticalError:
                     ask(pynvml.nvmlDeviceRegisterEvents, device.handle, wanted, events)
-                    told += 1
+                    registered = True
             except NotOffered:
                 continue
             except Failed as failure:
                 self._unregistered.append(
                     {"code": "xids_unwatched", "detail": f"{device.uuid}: {failure.error}"}
                 )
-        if not told:
-            _free(events)
-        return events if told else None
+        if registered:
+            return events
+        _free(events)
+        return None
 
     def _watch(self, events: Any) -> None:
         while not self._stopping.is_set():
@@ -80,10 +82,10 @@ class XidWatch:
                 continue
             self._waits_fail = []
             if event.eventType == pynvml.nvmlEventTypeXidCriticalError:
-                self._found(self._told(event))
+                self._found(self._xid(event))
         _free(events)
 
-    def _told(self, event: Any) -> Xid:
+    def _xid(self, event: Any) -> Xid:
         xid: Xid = {"xid": event.eventData, "at": time.time()}
         # Look up by handle, without a call: the GPU that just failed may not answer any more.
         if uuid := self._uuids.get(_address(event.device)):
@@ -100,7 +102,5 @@ def _address(handle: Any) -> int | None:
 
 
 def _free(events: Any) -> None:
-    try:
+    with suppress(Unanswered):
         ask(pynvml.nvmlEventSetFree, events)
-    except Unanswered:
-        return

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from monitoring.agent.exposition import Counted, text
+from monitoring.agent.exposition import Metric, text
 from monitoring.agent.look import Looker
 from tests.monitoring.agent.conftest import Node
 from tests.monitoring.agent.played_kubelet import answer, container, serving
@@ -20,7 +20,7 @@ LINE = re.compile(
 
 
 def told(looker: Looker, **more: Any) -> list[str]:
-    own = [Counted("berth_agent_reports_dropped_total", "Reports given up.", 3)]
+    own = [(Metric("berth_agent_reports_dropped_total", "Reports given up."), 3)]
     lines = text(looker.look(), looker.inventory, more.get("xids", {}), own).splitlines()
     assert all(LINE.fullmatch(line) for line in lines), [line for line in lines if not LINE.fullmatch(line)]
     names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
@@ -73,7 +73,8 @@ def test_a_gpu_that_does_not_answer_is_down_and_has_no_figures(
 
 
 def test_before_the_first_look_there_are_the_agents_own_figures_only() -> None:
-    assert text(None, None, {}, [Counted("berth_agent_reports_waiting", "Waiting.", 0)]).splitlines()[1:] == [
+    waiting = Metric("berth_agent_reports_waiting", "Waiting.")
+    assert text(None, None, {}, [(waiting, 0)]).splitlines()[1:] == [
         "# TYPE berth_agent_reports_waiting gauge",
         "berth_agent_reports_waiting 0.0",
     ]
