@@ -12,8 +12,16 @@ import pytest
 
 from monitoring.agent import kubelet
 from monitoring.agent.look import Looker
+from monitoring.agent.schema import Look
 from tests.monitoring.agent.receiver import Receiver
 from tests.monitoring.agent.stand_in import StandIn, installed
+
+Make = Callable[..., Looker]
+
+
+def codes(report: Look) -> set[str]:
+    """Return the codes of a report's problems. The simulated node has no kubelet."""
+    return {trouble["code"] for trouble in report["troubles"]} - {"kubelet_silent"}
 
 
 @dataclass
@@ -22,15 +30,6 @@ class Node:
     proc: Path
     kubelet: Path
     woken: list[bool] = field(default_factory=list)
-
-    def looker(self, pod: str = "") -> Looker:
-        return Looker(
-            dev=self.dev,
-            proc=self.proc,
-            kubelet=self.kubelet,
-            pod=pod,
-            on_xid=lambda: self.woken.append(True),
-        )
 
     def runs(self, pid: int, cgroup: str) -> None:
         (self.proc / str(pid)).mkdir()
@@ -61,13 +60,13 @@ def node(tmp_path: Path) -> Node:
 
 
 @pytest.fixture
-def looker(node: Node) -> Iterator[Callable[..., Looker]]:
+def looker(node: Node) -> Iterator[Make]:
     """Return a function that makes a Looker on a library. Close in order: no thread may call a removed library."""
     with ExitStack() as stack:
 
         def make(library: StandIn | None, pod: str = "") -> Looker:
             stack.enter_context(installed(library))
-            made = node.looker(pod)
+            made = Looker(node.dev, node.proc, node.kubelet, pod, on_xid=lambda: node.woken.append(True))
             stack.callback(made.close)
             return made
 

@@ -14,11 +14,12 @@ from typing import Any, Protocol
 
 import pynvml
 
-import tests.monitoring.agent.stand_in_calls  # noqa: F401  (writes the functions down)
-from tests.monitoring.agent.stand_in_parts import FUNCTIONS, Answer, Gpu, Instance, NotOffered, Out, Running
+from tests.monitoring.agent.stand_in_calls import FUNCTIONS, Answer, Gpu, Instance, NotOffered, Out, Running
 
-__all__ = ["NAMES", "Gpu", "Instance", "Running", "StandIn", "installed"]
+__all__ = ["FIRST", "MIG", "NAMES", "SECOND", "Gpu", "Instance", "Running", "StandIn", "installed"]
 RUBBISH = 0x5A
+FIRST, SECOND = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
+MIG = "MIG-33333333-3333-4333-8333-333333333333"
 NAMES = tuple(FUNCTIONS)
 
 

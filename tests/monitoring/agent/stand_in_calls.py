@@ -1,30 +1,108 @@
-"""NVML's functions for the stand-in, named and typed as in nvml.h."""
+"""Simulated GPUs of the stand-in, and NVML's functions, named and typed as in nvml.h."""
 
 from __future__ import annotations
 
+import ctypes
 import time
-from ctypes import c_int, c_uint, c_ulonglong, c_void_p
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from ctypes import c_char, c_int, c_uint, c_ulonglong, c_void_p
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pynvml
 
-from tests.monitoring.agent.stand_in_parts import (
-    HANDLE,
-    INT,
-    MIB,
-    TEXT,
-    TRANSPARENT,
-    UINT,
-    ULL,
-    NotOffered,
-    Out,
-    c,
-    offered,
-    text,
-)
-
 if TYPE_CHECKING:
     from tests.monitoring.agent.stand_in import StandIn
+
+MIB = 1 << 20
+TRANSPARENT = 0xFFFFFFFF
+_EVENTS = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeClock
+Answer = Callable[..., int | None]
+FUNCTIONS: dict[str, tuple[tuple[Any, ...], Answer]] = {}
+
+
+@dataclass
+class Running:
+    pid: int
+    memory_mib: int | None = 100
+    sm_percent: int = 50
+    is_graphics: bool = False
+
+
+@dataclass
+class Instance:
+    uuid: str
+    gpu_instance: int = 1
+    memory_mib: int = 9856
+    used_mib: int = 40
+    processes: list[Running] = field(default_factory=list)
+
+
+@dataclass
+class Gpu:
+    """GPU of the stand-in. None: not offered."""
+
+    uuid: str = "GPU-00000000-0000-4000-8000-000000000000"
+    name: bytes = b"NVIDIA H100 80GB HBM3"
+    memory_mib: int = 81559
+    used_mib: int = 1234
+    reserved_mib: int = 600
+    utilization: int | None = 37
+    power_milliwatts: int | None = 415_250
+    celsius: int | None = 61
+    memory_celsius: int | None = 70
+    sm_mhz: int = 1980
+    memory_mhz: int = 2619
+    ecc: bool | None = True
+    uncorrected: tuple[int, int] = (0, 2)
+    corrected: tuple[int, int] = (3, 17)
+    rows: tuple[int, int, int, int] | None = (1, 0, 0, 0)
+    slowed: int = pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksEventReasonGpuIdle
+    nvlink_kib: int | None = 1 << 40
+    pcie_bytes: int | None = 1 << 41
+    recovery_action: int | None = pynvml.NVML_GPU_RECOVERY_ACTION_NONE
+    field_error: int = pynvml.NVML_ERROR_NOT_SUPPORTED  # for a field in a call with several
+    processes: list[Running] = field(default_factory=list)
+    mig: list[Instance] | None = None
+
+
+class NotOffered(Exception):
+    pass
+
+
+def c(*types: Any) -> Callable[[Answer], Answer]:
+    def register(method: Answer) -> Answer:
+        FUNCTIONS[method.__name__] = (types, method)
+        return method
+
+    return register
+
+
+class Out:
+    """Pointer to the place of an answer; for ctypes it is a void pointer."""
+
+    def __init__(self, type: Any) -> None:
+        self.type = type
+
+    def put(self, address: int, value: Any) -> None:
+        self.type.from_address(address).value = value
+
+
+UINT, INT, ULL = Out(c_uint), Out(c_int), Out(c_ulonglong)
+TEXT = Out(c_char * 16)
+HANDLE = Out(c_void_p)
+
+
+def offered(value: Any) -> Any:
+    if value is None:
+        raise NotOffered
+    return value
+
+
+def text(address: int, value: bytes, size: int) -> None:
+    assert len(value) < size
+    ctypes.memmove(address, value + b"\0", len(value) + 1)
 
 
 @c(c_uint)
@@ -62,6 +140,32 @@ def nvmlDeviceGetHandleByIndex_v2(self: StandIn, index: int, handle: int) -> int
     return 0
 
 
+# --- A few values of a GPU; None: not offered
+
+
+def _values(name: str, outs: tuple[Out, ...], values: Callable[[Gpu], tuple[Any, ...]]) -> None:
+    def answer(self: StandIn, handle: int, *places: int) -> None:
+        for out, place, value in zip(outs, places, values(self.at(handle)), strict=True):
+            out.put(place, offered(value))
+
+    FUNCTIONS[name] = ((c_void_p, *outs), answer)
+
+
+_values("nvmlDeviceGetEccMode", (UINT, UINT), lambda gpu: (gpu.ecc, True))
+_values("nvmlDeviceGetCudaComputeCapability", (INT, INT), lambda gpu: (9, 0))
+_values("nvmlDeviceGetEnforcedPowerLimit", (UINT,), lambda gpu: (700_000,))
+_values("nvmlDeviceGetMigMode", (UINT, UINT), lambda gpu: (gpu.mig is not None, 0))
+_values("nvmlDeviceGetMaxMigDeviceCount", (UINT,), lambda gpu: (7,))
+_values("nvmlDeviceGetPowerUsage", (UINT,), lambda gpu: (gpu.power_milliwatts,))
+_values("nvmlDeviceGetCurrPcieLinkGeneration", (UINT,), lambda gpu: (5,))
+_values("nvmlDeviceGetCurrPcieLinkWidth", (UINT,), lambda gpu: (16,))
+_values("nvmlDeviceGetPcieReplayCounter", (UINT,), lambda gpu: (4,))
+_values("nvmlDeviceGetCurrentClocksEventReasons", (ULL,), lambda gpu: (gpu.slowed,))
+_values("nvmlDeviceGetCurrentClocksThrottleReasons", (ULL,), lambda gpu: (gpu.slowed,))
+_values("nvmlDeviceGetRemappedRows", (UINT,) * 4, lambda gpu: offered(gpu.rows))
+_values("nvmlDeviceGetSupportedEventTypes", (ULL,), lambda gpu: (_EVENTS,))
+
+
 # --- Facts of a GPU
 
 
@@ -91,40 +195,12 @@ def nvmlDeviceGetMemoryInfo_v2(self: StandIn, handle: int, memory: int) -> int:
     return 0
 
 
-@c(c_void_p, UINT, UINT)
-def nvmlDeviceGetEccMode(self: StandIn, handle: int, current: int, pending: int) -> None:
-    UINT.put(current, offered(self.at(handle).ecc))
-    UINT.put(pending, True)
-
-
-@c(c_void_p, INT, INT)
-def nvmlDeviceGetCudaComputeCapability(self: StandIn, handle: int, major: int, minor: int) -> None:
-    INT.put(major, 9)
-    INT.put(minor, 0)
-
-
 @c(c_void_p, Out(pynvml.nvmlPciInfo_t))
 def nvmlDeviceGetPciInfo_v3(self: StandIn, handle: int, info: int) -> None:
     pynvml.nvmlPciInfo_t.from_address(info).busId = b"00000000:1B:00.0"
 
 
-@c(c_void_p, UINT)
-def nvmlDeviceGetEnforcedPowerLimit(self: StandIn, handle: int, milliwatts: int) -> None:
-    UINT.put(milliwatts, 700_000)
-
-
 # --- MIG
-
-
-@c(c_void_p, UINT, UINT)
-def nvmlDeviceGetMigMode(self: StandIn, handle: int, current: int, pending: int) -> None:
-    UINT.put(current, self.at(handle).mig is not None)
-    UINT.put(pending, 0)
-
-
-@c(c_void_p, UINT)
-def nvmlDeviceGetMaxMigDeviceCount(self: StandIn, handle: int, count: int) -> None:
-    UINT.put(count, 7)
 
 
 @c(c_void_p, c_uint, HANDLE)
@@ -156,11 +232,6 @@ def nvmlDeviceGetUtilizationRates(self: StandIn, handle: int, rates: int) -> Non
     to.gpu, to.memory = offered(self.at(handle).utilization), 12
 
 
-@c(c_void_p, UINT)
-def nvmlDeviceGetPowerUsage(self: StandIn, handle: int, milliwatts: int) -> None:
-    UINT.put(milliwatts, offered(self.at(handle).power_milliwatts))
-
-
 @c(c_void_p, Out(pynvml.c_nvmlTemperature_v1_t))
 def nvmlDeviceGetTemperatureV(self: StandIn, handle: int, temperature: int) -> None:
     to = pynvml.c_nvmlTemperature_v1_t.from_address(temperature)
@@ -176,21 +247,6 @@ def nvmlDeviceGetTemperature(self: StandIn, handle: int, sensor: int, celsius: i
 def nvmlDeviceGetClockInfo(self: StandIn, handle: int, clock: int, mhz: int) -> None:
     gpu = self.at(handle)
     UINT.put(mhz, {pynvml.NVML_CLOCK_SM: gpu.sm_mhz, pynvml.NVML_CLOCK_MEM: gpu.memory_mhz}[clock])
-
-
-@c(c_void_p, UINT)
-def nvmlDeviceGetCurrPcieLinkGeneration(self: StandIn, handle: int, generation: int) -> None:
-    UINT.put(generation, 5)
-
-
-@c(c_void_p, UINT)
-def nvmlDeviceGetCurrPcieLinkWidth(self: StandIn, handle: int, width: int) -> None:
-    UINT.put(width, 16)
-
-
-@c(c_void_p, UINT)
-def nvmlDeviceGetPcieReplayCounter(self: StandIn, handle: int, count: int) -> None:
-    UINT.put(count, 4)
 
 
 @c(c_void_p, c_int, Out(pynvml.c_nvmlFieldValue_t))
@@ -213,16 +269,6 @@ def nvmlDeviceGetFieldValues(self: StandIn, handle: int, count: int, values: int
         to.value.ullVal = 0x5A5A5A5A if value is None else value
 
 
-@c(c_void_p, ULL)
-def nvmlDeviceGetCurrentClocksEventReasons(self: StandIn, handle: int, reasons: int) -> None:
-    ULL.put(reasons, self.at(handle).slowed)
-
-
-@c(c_void_p, ULL)
-def nvmlDeviceGetCurrentClocksThrottleReasons(self: StandIn, handle: int, reasons: int) -> None:
-    ULL.put(reasons, self.at(handle).slowed)
-
-
 @c(c_void_p, c_uint, c_uint, ULL)
 def nvmlDeviceGetTotalEccErrors(self: StandIn, handle: int, kind: int, counter: int, count: int) -> None:
     gpu = self.at(handle)
@@ -234,16 +280,10 @@ def nvmlDeviceGetTotalEccErrors(self: StandIn, handle: int, kind: int, counter: 
     ULL.put(count, counts[kind][counter == pynvml.NVML_AGGREGATE_ECC])
 
 
-@c(c_void_p, UINT, UINT, UINT, UINT)
-def nvmlDeviceGetRemappedRows(self: StandIn, handle: int, *places: int) -> None:
-    for place, value in zip(places, offered(self.at(handle).rows), strict=True):
-        UINT.put(place, value)
-
-
 # --- Processes
 
 
-def _running(self: StandIn, handle: int, count: int, to: int, is_graphics: bool) -> int:
+def _running(self: StandIn, handle: int, count: int, to: int, *, is_graphics: bool) -> int:
     found = [one for one in self.processes(handle) if one.is_graphics == is_graphics]
     room = c_uint.from_address(count)
     fits, room.value = room.value >= len(found) and to, len(found)
@@ -258,27 +298,12 @@ def _running(self: StandIn, handle: int, count: int, to: int, is_graphics: bool)
     return 0
 
 
-PROCESSES = Out(pynvml.c_nvmlProcessInfo_v2_t)
-
-
-@c(c_void_p, UINT, PROCESSES)
-def nvmlDeviceGetComputeRunningProcesses_v3(self: StandIn, handle: int, count: int, to: int) -> int:
-    return _running(self, handle, count, to, False)
-
-
-@c(c_void_p, UINT, PROCESSES)
-def nvmlDeviceGetComputeRunningProcesses_v2(self: StandIn, handle: int, count: int, to: int) -> int:
-    return _running(self, handle, count, to, False)
-
-
-@c(c_void_p, UINT, PROCESSES)
-def nvmlDeviceGetGraphicsRunningProcesses_v3(self: StandIn, handle: int, count: int, to: int) -> int:
-    return _running(self, handle, count, to, True)
-
-
-@c(c_void_p, UINT, PROCESSES)
-def nvmlDeviceGetGraphicsRunningProcesses_v2(self: StandIn, handle: int, count: int, to: int) -> int:
-    return _running(self, handle, count, to, True)
+for kind, is_graphics in (("Compute", False), ("Graphics", True)):
+    for version in ("v2", "v3"):
+        FUNCTIONS[f"nvmlDeviceGet{kind}RunningProcesses_{version}"] = (
+            (c_void_p, UINT, Out(pynvml.c_nvmlProcessInfo_v2_t)),
+            partial(_running, is_graphics=is_graphics),
+        )
 
 
 @c(c_void_p, Out(pynvml.c_nvmlProcessUtilizationSample_t), UINT, c_ulonglong)
@@ -308,11 +333,6 @@ def nvmlEventSetCreate(self: StandIn, events: int) -> None:
 @c(c_void_p)
 def nvmlEventSetFree(self: StandIn, events: int) -> int:
     return 0
-
-
-@c(c_void_p, ULL)
-def nvmlDeviceGetSupportedEventTypes(self: StandIn, handle: int, types: int) -> None:
-    ULL.put(types, pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeClock)
 
 
 @c(c_void_p, c_ulonglong, c_void_p)

@@ -16,43 +16,34 @@ from portal.up.plan import REPOSITORY
 IMPORTED = "import sys, json, monitoring.agent.__main__; print(json.dumps(list(sys.modules)))"
 
 
-def test_it_imports_the_standard_library_and_pynvml_and_nothing_else() -> None:
-    told = subprocess.run(
+def test_the_agent_imports_the_standard_library_and_pynvml_only() -> None:
+    found = subprocess.run(
         [sys.executable, "-S", "-c", IMPORTED],
         env={"PYTHONPATH": os.pathsep.join([str(REPOSITORY), *sys.path])},
         capture_output=True,
         text=True,
         check=True,
     )
-    names = {name.split(".")[0] for name in json.loads(told.stdout)}
+    names = {name.split(".")[0] for name in json.loads(found.stdout)}
     assert names - set(sys.stdlib_module_names) == {"pynvml", "monitoring", "__main__"}
 
 
-def test_it_tells_one_look_and_ends(tmp_path: Path) -> None:
-    told = subprocess.run(
-        [sys.executable, "-m", "monitoring.agent", "--once"],
-        cwd=REPOSITORY,
-        env={"PATH": os.environ["PATH"], "BERTH_AGENT_KUBELET_SOCKET": str(tmp_path / "none")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(told.stdout)["look"]["troubles"]
+def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start the agent without a kubelet and without metrics."""
+    variables = {"KUBELET_SOCKET": str(folder / "none"), "LISTEN": "", "INTERVAL_SECONDS": "600"}
+    env = {f"BERTH_AGENT_{name}": value for name, value in variables.items()} | {"PATH": os.environ["PATH"]}
+    command, pipe = [sys.executable, "-m", "monitoring.agent", *arguments], subprocess.PIPE
+    return subprocess.Popen(command, cwd=REPOSITORY, env=env, stdout=pipe, stderr=pipe, text=True)
 
 
-def test_it_ends_when_it_is_told_to(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "monitoring.agent"],
-        cwd=REPOSITORY,
-        env={
-            "PATH": os.environ["PATH"],
-            "BERTH_AGENT_KUBELET_SOCKET": str(tmp_path / "none"),
-            "BERTH_AGENT_LISTEN": "",
-            "BERTH_AGENT_INTERVAL_SECONDS": "600",
-        },
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as agent:
+def test_once_prints_one_look_and_ends(tmp_path: Path) -> None:
+    with started(tmp_path, "--once") as agent:
+        look, _ = agent.communicate(timeout=60)
+    assert (agent.returncode, bool(json.loads(look)["look"]["troubles"])) == (0, True)
+
+
+def test_a_signal_ends_the_agent(tmp_path: Path) -> None:
+    with started(tmp_path) as agent:
         assert agent.stderr
         assert "Troubles now" in agent.stderr.readline()  # it has started, and has no kubelet
         agent.terminate()
@@ -63,9 +54,7 @@ def test_it_ends_when_it_is_told_to(tmp_path: Path) -> None:
     ("name", "value"),
     [("PORTAL", "portal.example"), ("LISTEN", "127.0.0.1:many"), ("INTERVAL_SECONDS", "soon")],
 )
-def test_settings_that_make_no_sense_are_named(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_setting_is_named(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["agent"])
     monkeypatch.setenv("BERTH_AGENT_LISTEN", "")
     monkeypatch.setenv(f"BERTH_AGENT_{name}", value)
@@ -74,13 +63,8 @@ def test_settings_that_make_no_sense_are_named(
 
 
 def test_settings_come_from_the_environment() -> None:
-    settings = settings_from(
-        {
-            "BERTH_AGENT_NODE": "gpu-1",
-            "BERTH_AGENT_LISTEN": "10.0.0.7:9465",
-            "BERTH_AGENT_INTERVAL_SECONDS": "0.01",
-        }
-    )
+    given = {"NODE": "gpu-1", "LISTEN": "10.0.0.7:9465", "INTERVAL_SECONDS": "0.01"}
+    settings = settings_from({f"BERTH_AGENT_{name}": value for name, value in given.items()})
     assert (settings.node, settings.listen, settings.interval_seconds) == ("gpu-1", ("10.0.0.7", 9465), 1.0)
     assert settings_from({"BERTH_AGENT_LISTEN": ""}).listen is None
     for address in ("fd00::7:9465", "[fd00::7]:9465"):  # as $(POD_IP):9465 gives it, and as it should be

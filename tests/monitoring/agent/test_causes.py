@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pynvml
 import pytest
 
-from monitoring.agent.look import Looker
-from tests.monitoring.agent.codes import codes
-from tests.monitoring.agent.conftest import Node
+from tests.monitoring.agent.conftest import Make, Node, codes
 from tests.monitoring.agent.stand_in import Gpu, StandIn
-
-Make = Callable[[StandIn | None], Looker]
 
 
 def failing(code: int) -> StandIn:
@@ -39,8 +34,7 @@ def denies(monkeypatch: pytest.MonkeyPatch, path: Path, error: int) -> None:
 
 def test_without_the_library(looker: Make) -> None:
     report = looker(None).look()
-    assert codes(report) == {"library_missing"}
-    assert report["gpus"] == []
+    assert (codes(report), report["gpus"]) == ({"library_missing"}, [])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +48,7 @@ def test_without_the_library(looker: Make) -> None:
         (4711, "nvml_failed"),
     ],
 )
-def test_nvml_that_does_not_begin(looker: Make, error: int, code: str) -> None:
+def test_an_error_of_nvmls_start_is_reported_until_it_is_over(looker: Make, error: int, code: str) -> None:
     library = failing(error)
     seen = looker(library)
     assert codes(seen.look()) == {code}
@@ -63,24 +57,31 @@ def test_nvml_that_does_not_begin(looker: Make, error: int, code: str) -> None:
     assert (codes(report), len(report["gpus"])) == (set(), 1)
 
 
-def test_versions_that_do_not_fit_name_the_one_that_is_loaded(looker: Make, node: Node) -> None:
+def test_a_version_mismatch_names_the_loaded_version(looker: Make, node: Node) -> None:
     node.loads_driver("550.54.15")
     [mismatch, _] = looker(failing(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)).look()["troubles"]
     assert mismatch == {"code": "version_mismatch", "detail": "lib_rm_version_mismatch; driver 550.54.15"}
 
 
-def test_a_driver_whose_device_files_did_not_come_into_the_container(looker: Make, node: Node) -> None:
+def test_a_loaded_driver_without_device_files_in_the_container(looker: Make, node: Node) -> None:
     node.loads_driver()
     (node.dev / "nvidiactl").unlink()
     assert codes(looker(failing(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)).look()) == {"device_files_missing"}
 
 
-@pytest.mark.parametrize("error", [pynvml.NVML_ERROR_UNKNOWN, pynvml.NVML_ERROR_NO_PERMISSION])
+@pytest.mark.parametrize(
+    ("error", "opening", "code"),
+    [
+        (pynvml.NVML_ERROR_UNKNOWN, errno.EPERM, "devices_denied"),
+        (pynvml.NVML_ERROR_NO_PERMISSION, errno.EPERM, "devices_denied"),
+        (pynvml.NVML_ERROR_NO_PERMISSION, errno.EACCES, "no_permission"),  # by file modes, not by a cgroup
+    ],
+)
 def test_devices_lost_after_a_daemon_reload(
-    looker: Make, node: Node, monkeypatch: pytest.MonkeyPatch, error: int
+    looker: Make, node: Node, monkeypatch: pytest.MonkeyPatch, error: int, opening: int, code: str
 ) -> None:
-    denies(monkeypatch, node.dev / "nvidiactl", errno.EPERM)
-    assert codes(looker(failing(error)).look()) == {"devices_denied"}
+    denies(monkeypatch, node.dev / "nvidiactl", opening)
+    assert codes(looker(failing(error)).look()) == {code}
 
 
 def test_devices_lost_while_nvml_still_answers(
@@ -94,18 +95,10 @@ def test_devices_lost_while_nvml_still_answers(
     assert report["gpus"][0]["utilization_percent"] == 37
 
 
-def test_file_modes_that_refuse_are_no_lost_devices(
-    looker: Make, node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    denies(monkeypatch, node.dev / "nvidiactl", errno.EACCES)
-    assert codes(looker(failing(pynvml.NVML_ERROR_NO_PERMISSION)).look()) == {"no_permission"}
-
-
-def test_cuda_that_cannot_start_for_want_of_a_device_file(looker: Make, node: Node) -> None:
+def test_without_the_uvm_device_file_gpus_are_seen_all_the_same(looker: Make, node: Node) -> None:
     (node.dev / "nvidia-uvm").unlink()
     report = looker(StandIn(Gpu())).look()
-    assert codes(report) == {"uvm_missing"}
-    assert len(report["gpus"]) == 1
+    assert (codes(report), len(report["gpus"])) == ({"uvm_missing"}, 1)
 
 
 def test_a_driver_without_any_gpu(looker: Make) -> None:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from monitoring.agent.exposition import Metric, text
 from monitoring.agent.look import Looker
-from tests.monitoring.agent.conftest import Node
+from tests.monitoring.agent.conftest import Make, Node
 from tests.monitoring.agent.played_kubelet import answer, container, serving
-from tests.monitoring.agent.stand_in import Gpu, Instance, Running, StandIn
+from tests.monitoring.agent.stand_in import FIRST, MIG, SECOND, Gpu, Instance, Running, StandIn
 
-FIRST, SECOND = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
-MIG = "MIG-33333333-3333-4333-8333-333333333333"
 LINE = re.compile(
     r'# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{([a-z_]+="([^"\\\n]|\\[\\"n])*",?)+\})? -?[0-9][0-9.e+-]*'
 )
 
 
-def told(looker: Looker, **more: Any) -> list[str]:
+def lines_of(looker: Looker, **more: Any) -> list[str]:
     own = [(Metric("berth_agent_reports_dropped_total", "Reports given up."), 3)]
     lines = text(looker.look(), looker.inventory, more.get("xids", {}), own).splitlines()
     assert all(LINE.fullmatch(line) for line in lines), [line for line in lines if not LINE.fullmatch(line)]
@@ -28,11 +25,11 @@ def told(looker: Looker, **more: Any) -> list[str]:
     return lines
 
 
-def test_figures_come_in_base_units_by_uuid(looker: Callable[[StandIn | None], Looker], node: Node) -> None:
+def test_metrics_have_base_units_and_the_uuid(looker: Make, node: Node) -> None:
     library = StandIn(Gpu(FIRST, processes=[Running(7), Running(8)]), Gpu(SECOND, mig=[Instance(MIG)]))
     pods = answer(('lab"\\', "ws-1-0", [container("main", ("nvidia.com/gpu", [FIRST]))]))
     with serving(node.kubelet, lambda _: pods):
-        lines = told(looker(library), xids={(FIRST, 79): 2})
+        lines = lines_of(looker(library), xids={(FIRST, 79): 2})
     for line in (
         f'berth_gpu_utilization_ratio{{uuid="{FIRST}"}} 0.37',
         f'berth_gpu_memory_used_bytes{{uuid="{FIRST}"}} {float(1234 << 20)!r}',
@@ -54,25 +51,25 @@ def test_figures_come_in_base_units_by_uuid(looker: Callable[[StandIn | None], L
     assert not any(line.startswith(f'berth_gpu_utilization_ratio{{uuid="{SECOND}"') for line in lines)
 
 
-def test_without_a_gpu_the_cause_is_told_and_no_figure(looker: Callable[[StandIn | None], Looker]) -> None:
-    lines = told(looker(None))
+def test_without_a_library_there_is_the_cause_and_no_metric_of_gpus(looker: Make) -> None:
+    lines = lines_of(looker(None))
     assert 'berth_agent_trouble{code="library_missing"} 1.0' in lines
     assert not any(line.startswith("berth_gpu_") for line in lines)
 
 
 def test_a_gpu_that_does_not_answer_is_down_and_has_no_figures(
-    looker: Callable[[StandIn | None], Looker],
+    looker: Make,
 ) -> None:
     library = StandIn(Gpu(FIRST))
     seen = looker(library)
     seen.look()
     library.lost.add(FIRST)
-    lines = told(seen)
+    lines = lines_of(seen)
     assert f'berth_gpu_up{{uuid="{FIRST}"}} 0.0' in lines
     assert not any(line.startswith("berth_gpu_power_watts") for line in lines)
 
 
-def test_before_the_first_look_there_are_the_agents_own_figures_only() -> None:
+def test_before_the_first_look_there_are_the_agents_own_metrics_only() -> None:
     waiting = Metric("berth_agent_reports_waiting", "Waiting.")
     assert text(None, None, {}, [(waiting, 0)]).splitlines()[1:] == [
         "# TYPE berth_agent_reports_waiting gauge",

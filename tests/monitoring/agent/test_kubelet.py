@@ -19,24 +19,19 @@ from hypothesis import strategies as st
 
 from monitoring.agent import kubelet
 from monitoring.agent.kubelet import Given, given_devices, read_answer
-from monitoring.agent.look import Looker
 from monitoring.agent.unary import CallFailed
-from tests.monitoring.agent.conftest import Node
+from tests.monitoring.agent.conftest import Make, Node
 from tests.monitoring.agent.played_kubelet import MESSAGES, answer, container, serving
-from tests.monitoring.agent.stand_in import Gpu, StandIn
-
-UUID = "GPU-11111111-1111-4111-8111-111111111111"
+from tests.monitoring.agent.stand_in import FIRST, Gpu, StandIn
 
 
-def test_what_the_kubelet_gave_out_is_told_also_where_no_process_runs(
-    looker: Callable[[StandIn | None], Looker], node: Node
-) -> None:
+def test_what_the_kubelet_gave_out_is_told_also_where_no_process_runs(looker: Make, node: Node) -> None:
     pods = answer(
-        ("berth-lab", "ws-1-0", [container("notebook", ("nvidia.com/gpu", [UUID]), ("rdma/hca", ["3"]))]),
+        ("berth-lab", "ws-1-0", [container("notebook", ("nvidia.com/gpu", [FIRST]), ("rdma/hca", ["3"]))]),
         ("kube-system", "dns", [container("coredns")]),
     )
     with serving(node.kubelet, lambda _: pods):
-        report = looker(StandIn(Gpu(UUID))).look()
+        report = looker(StandIn(Gpu(FIRST))).look()
     assert report["troubles"] == []
     assert report["holdings"] == [
         {
@@ -44,8 +39,8 @@ def test_what_the_kubelet_gave_out_is_told_also_where_no_process_runs(
             "pod": "ws-1-0",
             "container": "notebook",
             "resource": "nvidia.com/gpu",
-            "device": UUID,
-            "uuid": UUID,
+            "device": FIRST,
+            "uuid": FIRST,
         }
     ]
 
@@ -56,16 +51,16 @@ def test_what_the_kubelet_gave_out_is_told_also_where_no_process_runs(
     ids=["none", "those of files, which it knows first"],
 )
 def test_a_kubelet_that_has_just_begun_has_not_said_that_nobody_holds_anything(
-    looker: Callable[..., Looker], node: Node, known: list[Any]
+    looker: Make, node: Node, known: list[Any]
 ) -> None:
     """Check the time after a restart of the kubelet: for a second or more it answers without pods of the API."""
     ours = ("berth-agent", "berth-agent-x7k2p", [container("agent")])
     with serving(node.kubelet, lambda _: answer(*known)):
-        report = looker(StandIn(Gpu(UUID)), pod="berth-agent-x7k2p").look()
+        report = looker(StandIn(Gpu(FIRST)), pod="berth-agent-x7k2p").look()
     assert "holdings" not in report
     assert report["troubles"] == [{"code": "kubelet_silent", "detail": "it does not know its pods yet"}]
     with serving(node.kubelet, lambda _: answer(*known, ours)):
-        report = looker(StandIn(Gpu(UUID)), pod="berth-agent-x7k2p").look()
+        report = looker(StandIn(Gpu(FIRST)), pod="berth-agent-x7k2p").look()
     assert (report["holdings"], report["troubles"]) == ([], [])
 
 
@@ -160,7 +155,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
-message = answer(("lab", "pod", [container("main", ("nvidia.com/gpu", [UUID]))]))
+message = answer(("lab", "pod", [container("main", ("nvidia.com/gpu", [FIRST]))]))
 whole = struct.pack(">BI", 0, len(message)) + message
 
 
@@ -176,7 +171,7 @@ def test_pings_padding_and_unknown_frames_are_borne(tmp_path: Path) -> None:
 
     with speaking(tmp_path / "sock", talk):
         [found] = given_devices(tmp_path / "sock")
-    assert found.device == UUID
+    assert found.device == FIRST
     assert frame(6, 1, 0, b"12345678") in b"".join(heard)
     assert frame(4, 1, 0, b"") in b"".join(heard)
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pynvml
 import pytest
 
 from devcluster.testing.waiting import until
 from monitoring.agent import look
-from monitoring.agent.look import Looker
-from tests.monitoring.agent.codes import codes
-from tests.monitoring.agent.conftest import Node
-from tests.monitoring.agent.stand_in import Gpu, Instance, Running, StandIn
+from tests.monitoring.agent.conftest import Make, Node, codes
+from tests.monitoring.agent.stand_in import FIRST, SECOND, Gpu, Instance, Running, StandIn
 
-FIRST, SECOND = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
 POD = "0f3dbd21-3a4c-4f7e-9d7d-3d7f7d6a1b2c"
 CONTAINER = "c" * 64
-Make = Callable[[StandIn | None], Looker]
 
 
 def test_a_gpu_is_told_whole(looker: Make) -> None:

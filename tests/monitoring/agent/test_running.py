@@ -19,9 +19,7 @@ from monitoring.agent.kubelet import Given
 from monitoring.agent.running import Agent, Settings
 from tests.monitoring.agent.conftest import Node
 from tests.monitoring.agent.receiver import Receiver
-from tests.monitoring.agent.stand_in import Gpu, StandIn, installed
-
-FIRST = "GPU-11111111-1111-4111-8111-111111111111"
+from tests.monitoring.agent.stand_in import FIRST, Gpu, StandIn, installed
 
 
 @pytest.fixture

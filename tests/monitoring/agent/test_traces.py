@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.monitoring.agent.stand_in import Gpu, Instance, Running, StandIn, installed
+from tests.monitoring.agent.stand_in import FIRST, MIG, SECOND, Gpu, Instance, Running, StandIn, installed
 from tests.monitoring.agent.trace import LOOKS, Player, looks, record
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.json"))
-FIRST, SECOND = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
-MIG = "MIG-33333333-3333-4333-8333-333333333333"
 
 
 def without_clocks(seen: Any) -> Any:

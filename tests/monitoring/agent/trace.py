@@ -112,7 +112,7 @@ def _key(name: str, asked: list[int | None]) -> tuple[str, tuple[int | None, ...
 
 
 def looks(folder: Path, count: int, pause_seconds: float) -> list[tuple[Look, Inventory | None]]:
-    looker = Looker(dev=folder, proc=folder, kubelet=folder / "none", pod="", on_xid=lambda: None)
+    looker = Looker(folder, folder, folder / "none")
     seen = []
     for number in range(count):
         time.sleep(pause_seconds if number else 0)
