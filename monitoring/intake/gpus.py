@@ -26,12 +26,13 @@ HEALTH = (
 )  # fmt: skip
 MOST_GPUS = 256
 OF_NODE = "FROM clusters_gpu AS row WHERE cluster_id = %s AND node = %s ORDER BY index"
+WRITTEN = ("id", "sample", "held_by", "seen_at", "utilization_percent", "memory_used_mib")
 UPDATE = """
-    UPDATE clusters_gpu SET sample = told.sample, held_by = told.held_by, seen_at = told.seen_at,
-        utilization_percent = told.utilization_percent, memory_used_mib = told.memory_used_mib
-    FROM jsonb_to_recordset(%s::jsonb) AS told (id bigint, sample jsonb, held_by jsonb, seen_at timestamptz,
+    UPDATE clusters_gpu SET sample = reported.sample, held_by = reported.held_by, seen_at = reported.seen_at,
+        utilization_percent = reported.utilization_percent, memory_used_mib = reported.memory_used_mib
+    FROM jsonb_to_recordset(%s::jsonb) AS reported (id bigint, sample jsonb, held_by jsonb, seen_at timestamptz,
         utilization_percent smallint, memory_used_mib int)
-    WHERE clusters_gpu.id = told.id
+    WHERE clusters_gpu.id = reported.id
 """
 
 
@@ -53,22 +54,19 @@ def read(cluster_id: UUID, node: str) -> Node:
     return Node(cluster_id, node, {gpu.uuid: gpu for gpu in rows.read(Gpu, OF_NODE, (cluster_id, node))})
 
 
-def take_inventory(node: Node, told: Iterable[GpuFacts]) -> None:
+def take_inventory(node: Node, inventory: Iterable[GpuFacts]) -> None:
     """Create rows for new GPUs and update changed facts. Mark missing GPUs as gone until their node is deleted."""
-    named = {facts["uuid"][:96]: facts for facts in list(told)[:MOST_GPUS]}
+    named = {facts["uuid"][:96]: facts for facts in list(inventory)[:MOST_GPUS]}
     new, changed = [], []
     for uuid, facts in named.items():
-        gpu = node.gpus.get(uuid)
-        if gpu is None and len(node.gpus) >= MOST_GPUS:
-            continue  # no node has so many GPUs, including gone ones
-        if gpu is None:
+        if gpu := node.gpus.get(uuid):
+            if gpu.facts != facts:
+                _set_facts(gpu, facts)
+                changed.append(gpu)
+        elif len(node.gpus) < MOST_GPUS:  # no node has so many GPUs, including gone ones
             gpu = node.gpus[uuid] = Gpu(cluster_id=node.cluster_id, node=node.name, uuid=uuid)
+            _set_facts(gpu, facts)
             new.append(gpu)
-        elif gpu.facts == facts:
-            continue
-        else:
-            changed.append(gpu)
-        _set_facts(gpu, facts)
     trusting.recall(new)
     Gpu.objects.bulk_create(new)
     if changed:
@@ -84,27 +82,25 @@ def take_inventory(node: Node, told: Iterable[GpuFacts]) -> None:
 def take_samples(node: Node, samples: Iterable[GpuSample], held: Held, at: datetime) -> None:
     """Set the newest sample and the holders of each GPU."""
     by_uuid = {sample["uuid"]: sample for sample in samples}
-    told = [gpu for uuid, gpu in node.gpus.items() if uuid in by_uuid or gpu.held_by != held.get(uuid, [])]
-    for gpu in told:
+    changed = [gpu for uuid, gpu in node.gpus.items() if uuid in by_uuid or gpu.held_by != held.get(uuid, [])]
+    for gpu in changed:
         before = _health(gpu)
         if sample := by_uuid.get(gpu.uuid):
             _set_sample(gpu, cast(dict[str, Any], sample))
             gpu.seen_at = at
         gpu.held_by = held.get(gpu.uuid, [])
         node.is_other |= _health(gpu) != before
-    _write(told)
+    _write(changed)
 
 
 def forget_samples(node: Node) -> None:
     """Clear use and memory of all GPUs: NVML does not answer, so both are unknown."""
-    told = [
-        gpu
-        for gpu in node.gpus.values()
-        if gpu.utilization_percent is not None or gpu.memory_used_mib is not None
+    known = [
+        gpu for gpu in node.gpus.values() if (gpu.utilization_percent, gpu.memory_used_mib) != (None, None)
     ]
-    for gpu in told:
+    for gpu in known:
         gpu.utilization_percent = gpu.memory_used_mib = None
-    _write(told)
+    _write(known)
 
 
 def _health(gpu: Gpu) -> Any:
@@ -133,16 +129,6 @@ def _between(value: int | None, limit: int) -> int | None:
 def _write(gpus: list[Gpu]) -> None:
     if not gpus:
         return
-    told = [
-        {
-            "id": gpu.pk,
-            "sample": gpu.sample,
-            "held_by": gpu.held_by,
-            "seen_at": gpu.seen_at and gpu.seen_at.isoformat(),
-            "utilization_percent": gpu.utilization_percent,
-            "memory_used_mib": gpu.memory_used_mib,
-        }
-        for gpu in gpus
-    ]
     with connection.cursor() as cursor:
-        cursor.execute(UPDATE, [json.dumps(told)])
+        values = [{name: getattr(gpu, name) for name in WRITTEN} for gpu in gpus]
+        cursor.execute(UPDATE, [json.dumps(values, default=str)])

@@ -9,24 +9,23 @@ same name may have another GPU, and another pod this one.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
+from clusters.models import PodUsage
 from monitoring.agent.schema import GpuFacts, Holding
+from monitoring.intake import rows
 from quotas.models import Claim
 
 # Age from which a report is late: the pods of now say nothing about it.
 LATE = timedelta(minutes=2)
 # Number of a workspace's newest runs that a late report may be about.
 MOST_RUNS = 100
-READ = """
-    SELECT uid, namespace, name, run, devices FROM clusters_podusage
+ON_NODE = """
+    FROM clusters_podusage AS row
     WHERE cluster_id = %s AND node = %s AND (run IS NOT NULL OR devices <> '[]') ORDER BY id
 """
 _POD = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-\d+")
@@ -34,26 +33,11 @@ _POD = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-\d+")
 Held = dict[str, list[dict[str, Any]]]
 
 
-class _Pod(NamedTuple):
-    uid: str
-    namespace: str
-    name: str
-    run: UUID | None
-    devices: Sequence[Mapping[str, Any]]
-
-
-def _pods(cluster_id: UUID, node: str) -> Iterator[_Pod]:
-    with connection.cursor() as cursor:
-        cursor.execute(READ, [cluster_id, node])
-        for uid, namespace, name, run, devices in cursor.fetchall():
-            yield _Pod(uid, namespace, name, run, json.loads(devices))
-
-
 class Holders:
     """Holders of one node's GPUs. Its pods are read once, earlier runs only for late reports."""
 
     def __init__(self, cluster_id: UUID, node: str, now: datetime) -> None:
-        pods = list(_pods(cluster_id, node))
+        pods = rows.read(PodUsage, ON_NODE, (cluster_id, node))
         self._cluster_id = cluster_id
         self._by_name = {(pod.namespace, pod.name): pod for pod in pods}
         self._by_uid = {pod.uid: pod.run for pod in pods}
@@ -83,7 +67,7 @@ class Holders:
             return entry["uid"] in self._by_uid
         return self._pod(entry) is None and not _POD.fullmatch(entry["pod"])
 
-    def _pod(self, entry: Mapping[str, Any]) -> _Pod | None:
+    def _pod(self, entry: Mapping[str, Any]) -> PodUsage | None:
         return self._by_name.get((entry["namespace"], entry["pod"]))
 
     def _devices(self, holding: Holding, parents: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -109,9 +93,8 @@ class Holders:
         if at >= self._late_before:
             pod = self._pod(entry)
             return pod.run if pod else None
-        if not (ours := _POD.fullmatch(entry["pod"])):
-            return None
-        for run, since, until in self._runs_of(UUID(ours[1])):
+        ours = _POD.fullmatch(entry["pod"])
+        for run, since, until in self._runs_of(UUID(ours[1])) if ours else ():
             if since <= at and (until is None or at < until):
                 return run
         return None
@@ -120,7 +103,7 @@ class Holders:
         if workspace not in self._past:
             # A reported pod name may be anything: an agent must not reach runs of another cluster.
             ours = Claim.objects.filter(holder_id=workspace, pool__cluster=self._cluster_id)
-            claims = ours.filter(admitted_at__isnull=False)
-            rows = claims.order_by("-admitted_at").values_list("pk", "admitted_at", "released_at")[:MOST_RUNS]
-            self._past[workspace] = [(run, since, until) for run, since, until in rows if since]
+            runs = ours.filter(admitted_at__isnull=False).order_by("-admitted_at")[:MOST_RUNS]
+            times = runs.values_list("pk", "admitted_at", "released_at")
+            self._past[workspace] = [(run, since, until) for run, since, until in times if since]
         return self._past[workspace]

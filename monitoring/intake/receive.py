@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -16,7 +17,7 @@ from django.utils.translation import gettext as _
 from accounts.errors import Refusal
 from monitoring import measures
 from monitoring.agent.schema import Batch, GpuSample, Head, Report
-from monitoring.agent.schema import Trouble as Told
+from monitoring.agent.schema import Trouble as ReportedTrouble
 from monitoring.figures import store
 from monitoring.figures.store import Sample, TrackIdentity
 from monitoring.health import judging
@@ -77,7 +78,7 @@ def _take(cluster_id: UUID, batch: Batch, now: datetime) -> int:
         gpus.forget_samples(node)
     gpus.take_samples(node, newest["gpus"], held[-1], clock.ours(newest["taken_at"]))
     is_other = _take_xids(cluster_id, name, reports, clock) | node.is_other
-    is_other |= _told(state, batch, newest["troubles"], now)
+    is_other |= _note_agent(state, batch, newest["troubles"], now)
     _note_reports(state, batch, reports, clock)
     states.write(state)
     if is_other:
@@ -85,14 +86,14 @@ def _take(cluster_id: UUID, batch: Batch, now: datetime) -> int:
     return len(reports)
 
 
-def take_health(cluster_id: UUID, told: Health, now: datetime) -> None:
+def take_health(cluster_id: UUID, report: Health, now: datetime) -> None:
     """Take in problems only, from an agent that has nothing else to report."""
     with transaction.atomic():
-        state = _state(cluster_id, told, now)
-        is_other = _told(state, told, told["troubles"], now)
+        state = _state(cluster_id, report, now)
+        is_other = _note_agent(state, report, report["troubles"], now)
         states.write(state)
         if is_other:
-            judging.judge(cluster_id, told["node"])
+            judging.judge(cluster_id, report["node"])
 
 
 def _state(cluster_id: UUID, head: Head, now: datetime) -> AgentState:
@@ -120,7 +121,7 @@ def _agent(head: Head) -> str:
     return head["agent"][:64]
 
 
-def _told(state: AgentState, head: Head, troubles: Sequence[Told], now: datetime) -> bool:
+def _note_agent(state: AgentState, head: Head, troubles: Sequence[ReportedTrouble], now: datetime) -> bool:
     """Update the agent's state. Return True if it changed."""
     before = (state.troubles, state.driver_version, state.cuda_version)
     is_news = not state.pk or is_silent(state, now)
@@ -190,8 +191,9 @@ def _of_gpu(
     entries, label = held.get(sample["uuid"], []), f"GPU {node.gpus[sample['uuid']].index}"
     instances = {mig["uuid"]: mig for mig in sample.get("mig", ())}
     runs = holders.runs((entry for entry in entries if entry.get("device") not in instances), at)
+    track = partial(TrackIdentity, node.cluster_id, node.name)
     yield Sample(
-        TrackIdentity(node.cluster_id, node.name, sample["uuid"], label, runs),
+        track(sample["uuid"], label, runs),
         at.timestamp(),
         sample.get("utilization_percent"),
         sample.get("memory_used_mib"),
@@ -200,18 +202,13 @@ def _of_gpu(
     )
     if len({(entry["namespace"], entry["pod"]) for entry in entries}) > 1 and not instances:
         for run in sorted(runs):
-            own = TrackIdentity(
-                node.cluster_id, node.name, sample["uuid"], label, frozenset({run}), is_share=True
-            )
+            own = track(sample["uuid"], label, frozenset({run}), is_share=True)
             yield Sample(own, at.timestamp(), *_share(sample, holders, run))
-    names = {
-        mig["uuid"]: mig.get("name", "") for mig in node.gpus[sample["uuid"]].facts.get("mig_devices", ())
-    }
+    known = node.gpus[sample["uuid"]].facts.get("mig_devices", ())
+    names = {mig["uuid"]: mig.get("name", "") for mig in known}
     for uuid, mig in instances.items():
         runs = holders.runs((entry for entry in entries if entry.get("device") == uuid), at)
-        part = TrackIdentity(
-            node.cluster_id, node.name, uuid[:96], f"{label} {names.get(uuid, '')}".strip()[:120], runs
-        )
+        part = track(uuid[:96], f"{label} {names.get(uuid, '')}".strip()[:120], runs)
         yield Sample(part, at.timestamp(), mig.get("utilization_percent"), mig.get("memory_used_mib"))
 
 
