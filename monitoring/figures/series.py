@@ -1,13 +1,8 @@
 """Figures for pages and API: lines over a window that ends now, on a grid of equal steps.
 
-    of_workspace(workspace, "1h") -> Figures     all GPUs that its runs had, their CPU and memory
-    of_node(cluster_id, name, "1h") -> Figures   all GPUs of a node, whoever had them (for admins)
-    sparklines(workspaces) -> {workspace id: points}   use of their GPUs, in one query for a list
-
 All lines of one answer have the same times. A value without a report is None, never zero: a gap stays a gap. Windows
 are minutes, hours or days (30m, 1h, 7d), or `run`: since the workspace's last run began; `window_of` refuses others.
-Names and units: `gpu_utilization` %, `gpu_memory_used` MiB, `gpu_power` W, `gpu_temperature` °C, `cpu` cores,
-`memory_used` MiB; `label` tells lines of one name apart.
+`label` tells lines of one name apart.
 """
 
 from __future__ import annotations
@@ -31,23 +26,17 @@ from django.utils.translation import ngettext
 from accounts.errors import Refusal
 from clusters.nodes.gpus import NodeKey
 from monitoring.figures.store import SEEN_WRITTEN_EVERY
+from monitoring.figures.thinning import DAY, HOUR, MINUTE
 from monitoring.health.rules import is_silent
 from monitoring.models import AgentState, Track
 from quotas.models import Claim
 from workspaces.models import Workspace
 
 Point = tuple[int, float | None]
+Steps = dict[int, tuple[float | None, ...]]  # use, memory, power and temperature by the begin of the step
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
 # Time between two points by the longest window that uses it, in seconds.
-STEPS = {
-    15 * MINUTE: 5,
-    HOUR: 15,
-    6 * HOUR: MINUTE,
-    DAY: 5 * MINUTE,
-    7 * DAY: HOUR // 2,
-    30 * DAY: 2 * HOUR,
-}
+STEPS = {15 * MINUTE: 5, HOUR: 15, 6 * HOUR: MINUTE, DAY: 5 * MINUTE, 7 * DAY: HOUR // 2, 30 * DAY: 2 * HOUR}
 LONGEST = max(STEPS)
 WRITTEN = re.compile(r"([1-9][0-9]{0,4})([mhd])")
 DEFAULT = "1h"
@@ -55,16 +44,10 @@ RUN = "run"
 SPARKLINE = (HOUR, MINUTE)
 # Figures this close together have no gap between them: some sources report once a minute only.
 HOLDS_SECONDS = 120
-UNITS = {
-    "gpu_utilization": "%",
-    "gpu_memory_used": "MiB",
-    "gpu_power": "W",
-    "gpu_temperature": "°C",
-    "cpu": "cores",
-    "memory_used": "MiB",
-}
-OF_GPU = ("gpu_utilization", "gpu_memory_used", "gpu_power", "gpu_temperature")
-OF_POD = ("cpu", "memory_used")
+# In the order of the columns of SELECT.
+GPU_UNITS = {"gpu_utilization": "%", "gpu_memory_used": "MiB", "gpu_power": "W", "gpu_temperature": "°C"}
+POD_UNITS = {"cpu": "cores", "memory_used": "MiB"}
+UNITS = GPU_UNITS | POD_UNITS
 # By line and step: the mean use in thousandths, the maximum of memory, the means of power and temperature.
 SELECT = """
     SELECT line, at - at %% %(step)s AS began,
@@ -119,6 +102,7 @@ def window_of(text: str) -> Window:
 
 
 def of_workspace(workspace: Workspace, window: str = DEFAULT) -> Figures:
+    """Return lines for all GPUs that its runs had, and for their CPU and memory."""
     admitted = Claim.objects.filter(holder_id=workspace.pk, admitted_at__isnull=False).order_by("admitted_at")
     if window == RUN:
         runs = list(admitted.reverse()[:1])
@@ -130,18 +114,17 @@ def of_workspace(workspace: Workspace, window: str = DEFAULT) -> Figures:
     if runs and runs[-1].pool_id == workspace.pool_id:
         runs[-1].pool = workspace.pool  # with its cluster: both came with the workspace
     tracks = list(_tracks(span).filter(runs__overlap=[run.pk for run in runs])) if runs else []
-    series = [line for line in _series(tracks, span) if _told(line)]
+    series = _series(tracks, span)
     agents = _agents({*_places(tracks), *((run.pool.cluster_id, run.node) for run in runs[-1:])})
     message = _about_workspace(runs, tracks, series, agents)
     return Figures(series, span.step_seconds, message, _is_simulated(tracks, agents))
 
 
 def of_node(cluster_id: UUID, node: str, window: str = DEFAULT) -> Figures:
-    """Return a line for each GPU. The caller knows the node, and adds any message."""
+    """Return lines for each GPU of the node, whoever had it. The caller knows the node, and adds any message."""
     span = window_of(window)
     tracks = list(_tracks(span).filter(cluster=cluster_id, node=node, is_share=False).exclude(device=""))
-    series = [line for line in _series(tracks, span) if _told(line)]
-    return Figures(series, span.step_seconds)
+    return Figures(_series(tracks, span), span.step_seconds)
 
 
 def sparklines(workspaces: Iterable[Workspace]) -> dict[UUID, list[Point]]:
@@ -155,11 +138,11 @@ def sparklines(workspaces: Iterable[Workspace]) -> dict[UUID, list[Point]]:
     return {owners[at]: grid(_column(steps, 0), span) for at, steps in lines.items()}
 
 
-def grid(told: Mapping[int, float], window: Window) -> list[Point]:
+def grid(figures: Mapping[int, float], window: Window) -> list[Point]:
     """Return a point for each step. A short gap between two figures is filled, a longer one stays open."""
     step = window.step_seconds
     times = range(window.since - window.since % step, window.until, step)
-    values = [told.get(at) for at in times]
+    values = [figures.get(at) for at in times]
     most_quiet = HOLDS_SECONDS // step - 1
     if most_quiet > 0:
         _bridge(values, most_quiet)
@@ -198,54 +181,48 @@ def _tracks(window: Window) -> Any:
 
 
 def _series(tracks: Sequence[Track], window: Window) -> list[Series]:
-    """Return the lines of each device of a node, whatever tracks the device consists of."""
-    keys = list(dict.fromkeys((track.node, track.device, track.is_share) for track in tracks))
-    if not tracks:
-        return []
-    of = {(track.node, track.device, track.is_share): track for track in tracks}
-    pairs = [(track.pk, keys.index((track.node, track.device, track.is_share))) for track in tracks]
+    """Return the lines with figures of each device of a node, whatever tracks the device consists of."""
+    devices = {(track.node, track.device, track.is_share): track for track in tracks}
+    numbers = {key: number for number, key in enumerate(devices)}
+    pairs = [(track.pk, numbers[track.node, track.device, track.is_share]) for track in tracks]
     lines = _read(pairs, window)
     several_nodes = len({track.node for track in tracks if track.device}) > 1
-    pods = [at for at, (_node, device, _share) in enumerate(keys) if not device]
-    found = []
-    for at, key in enumerate(keys):
-        if key[1]:
-            found += _of_device(of[key], lines.get(at, {}), window, named_node=several_nodes)
-    if pods:  # a run's pod is on one node at a time
-        steps = {began: values for at in pods for began, values in lines.get(at, {}).items()}
-        found += [_line(name, "", steps, column, window) for column, name in enumerate(OF_POD)]
-    return found
+    found: list[Series] = []
+    of_pod: Steps = {}
+    for number, track in enumerate(devices.values()):
+        if track.device:
+            found += _of_device(track, lines.get(number, {}), window, named_node=several_nodes)
+        else:  # a run's pod is on one node at a time
+            of_pod |= lines.get(number, {})
+    found += _lines(POD_UNITS, "", of_pod, window)
+    return [line for line in found if any(value is not None for _at, value in line.points)]
 
 
-def _of_device(
-    track: Track, steps: Mapping[int, Sequence[float | None]], window: Window, *, named_node: bool
-) -> list[Series]:
+def _of_device(track: Track, steps: Steps, window: Window, *, named_node: bool) -> list[Series]:
     label = track.label
     if named_node:
         label = _("%(gpu)s on %(node)s") % {"gpu": label, "node": track.node}
     if track.is_share:
         label = _("%(gpu)s, your part") % {"gpu": label}
-    return [_line(name, label, steps, column, window) for column, name in enumerate(OF_GPU)]
+    return _lines(GPU_UNITS, label, steps, window)
 
 
-def _line(
-    name: str, label: str, steps: Mapping[int, Sequence[float | None]], column: int, window: Window
-) -> Series:
-    return Series(name, UNITS[name], label, grid(_column(steps, column), window))
+def _lines(units: Mapping[str, str], label: str, steps: Steps, window: Window) -> list[Series]:
+    """Return a line for each unit, in the order of the columns of a step."""
+    return [
+        Series(name, unit, label, grid(_column(steps, column), window))
+        for column, (name, unit) in enumerate(units.items())
+    ]
 
 
-def _column(steps: Mapping[int, Sequence[float | None]], column: int) -> dict[int, float]:
+def _column(steps: Steps, column: int) -> dict[int, float]:
     return {
         began: round(value, 3) for began, values in steps.items() if (value := values[column]) is not None
     }
 
 
-def _told(line: Series) -> bool:
-    return any(value is not None for _at, value in line.points)
-
-
-def _read(pairs: Sequence[tuple[int, int]], window: Window) -> dict[int, dict[int, tuple[float | None, ...]]]:
-    """Return {line: {begin of the step: (use, memory, power, temperature)}} of (track, line) pairs."""
+def _read(pairs: Sequence[tuple[int, int]], window: Window) -> dict[int, Steps]:
+    """Return the steps of each line. `pairs`: tracks and the line that each belongs to."""
     if not pairs:
         return {}
     values: dict[str, Any] = {
@@ -255,7 +232,7 @@ def _read(pairs: Sequence[tuple[int, int]], window: Window) -> dict[int, dict[in
         "until": window.until,
         "step": window.step_seconds,
     }
-    lines: dict[int, dict[int, tuple[float | None, ...]]] = {}
+    lines: dict[int, Steps] = {}
     with connection.cursor() as cursor:
         cursor.execute(SELECT, values)
         for line, began, *figures in cursor.fetchall():
@@ -290,7 +267,8 @@ def _about_workspace(
 ) -> str:
     if not runs:
         return _("It did not run in this period.")
-    has_gpu_figures = any(line.name in OF_GPU for line in series)
+    names = {line.name for line in series}
+    has_gpu_figures = bool(names & GPU_UNITS.keys())
     wants_gpu = runs[-1].units > 0 and runs[-1].pool.has_gpus
     sentences = []
     agent = agents.get((runs[-1].pool.cluster_id, runs[-1].node))
@@ -304,8 +282,7 @@ def _about_workspace(
         sentences.append(
             _("The GPU is shared: utilization, power and temperature are the totals of everyone on it.")
         )
-    knows_use = any(line.name == "gpu_utilization" for line in series)
-    if any(track.device.startswith("MIG-") for track in devices) and not knows_use:
+    if any(track.device.startswith("MIG-") for track in devices) and "gpu_utilization" not in names:
         sentences.append(
             ngettext(
                 "NVIDIA reports memory but no utilization for a MIG slice.",
@@ -320,12 +297,8 @@ def _why_no_gpu(run: Claim, agent: AgentState | None, *, has_figures: bool) -> s
     """Return why there are no GPU figures; "" if there are. `agent`: of the run's node."""
     if agent and not run.released_at and is_silent(agent, timezone.now()):
         at = date_format(timezone.localtime(agent.seen_at), "SHORT_DATETIME_FORMAT")
-        return _(
-            "The agent of %(node)s has not reported since %(time)s: the state of its GPUs is unknown."
-        ) % {
-            "node": run.node,
-            "time": at,
-        }
+        text = _("The agent of %(node)s has not reported since %(time)s: the state of its GPUs is unknown.")
+        return text % {"node": run.node, "time": at}
     if has_figures:
         return ""
     if not agent and not run.pool.cluster.prometheus_url:

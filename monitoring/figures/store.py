@@ -31,7 +31,7 @@ INSERT = """
         INSERT INTO monitoring_figure (track_id, at, memory_mib, use_thousandths, step_seconds, samples, power_watts,
             temperature_celsius)
         SELECT track.id, at, memory_mib, use_thousandths, 0, 1, power_watts, temperature_celsius
-        FROM json_to_recordset(%s::json) AS told (key uuid, at int, memory_mib int, use_thousandths int,
+        FROM json_to_recordset(%s::json) AS new (key uuid, at int, memory_mib int, use_thousandths int,
             power_watts smallint, temperature_celsius smallint) JOIN track USING (key)
         ON CONFLICT DO NOTHING
     )
@@ -67,37 +67,37 @@ class Sample(NamedTuple):
     temperature_celsius: float | None = None
 
 
-Told = Mapping[uuid.UUID, Sequence[Sample]]  # by the key of their track
+ByTrack = Mapping[uuid.UUID, Sequence[Sample]]  # by the track's key
 
 
 def put(samples: Iterable[Sample]) -> None:
     """Write the samples. An existing figure of the same second and track stays as it is."""
-    told = _by_track(samples)
-    if not told:
+    by_track = _by_track(samples)
+    if not by_track:
         return
-    found = _insert(told)
-    if missing := {key: of_track for key, of_track in told.items() if key not in found}:
+    found = _insert(by_track)
+    if missing := {key: of_track for key, of_track in by_track.items() if key not in found}:
         _begin(missing)
         found |= _insert(missing)
     stale = {
         track_id: newest
         for key, (track_id, seen) in found.items()
-        if (newest := _newest(told[key])) - seen > SEEN_WRITTEN_EVERY.total_seconds()
+        if (newest := _newest(by_track[key])) - seen > SEEN_WRITTEN_EVERY.total_seconds()
     }
     if stale:
-        _note_seen(list(stale), _time(max(stale.values())))
+        _note_seen(list(stale), datetime.fromtimestamp(max(stale.values()), UTC))
 
 
-def _by_track(samples: Iterable[Sample]) -> Told:
+def _by_track(samples: Iterable[Sample]) -> ByTrack:
     oldest = time.time() - KEPT.total_seconds()
-    told: dict[TrackIdentity, list[Sample]] = defaultdict(list)
+    found: dict[TrackIdentity, list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.at > oldest:
-            told[sample.of].append(sample)
-    return {of.key: of_track for of, of_track in told.items()}
+            found[sample.of].append(sample)
+    return {of.key: of_track for of, of_track in found.items()}
 
 
-def _insert(told: Told) -> dict[uuid.UUID, tuple[int, float]]:
+def _insert(by_track: ByTrack) -> dict[uuid.UUID, tuple[int, float]]:
     """Insert samples into existing tracks. Return {key: (id of the track, time of its last update)}."""
     rows = [
         {
@@ -108,32 +108,28 @@ def _insert(told: Told) -> dict[uuid.UUID, tuple[int, float]]:
             "power_watts": _whole(sample.power_watts, 2**15),
             "temperature_celsius": _whole(sample.temperature_celsius, 2**15),
         }
-        for key, of_track in told.items()
+        for key, of_track in by_track.items()
         for sample in of_track
     ]
     with connection.cursor() as cursor:
-        cursor.execute(INSERT, [list(told), json.dumps(rows)])
+        cursor.execute(INSERT, [list(by_track), json.dumps(rows)])
         return {key: (track_id, seen) for key, track_id, seen in cursor.fetchall()}
 
 
-def _begin(told: Told) -> None:
+def _begin(by_track: ByTrack) -> None:
     """Create new tracks. Other processes may create the same: all use the order of the keys, to avoid a deadlock."""
     rows = [
         Track(
             key=key, cluster_id=of.cluster_id, node=of.node, device=of.device, label=of.label, runs=sorted(of.runs),
-            is_share=of.is_share, seen_at=_time(_newest(told[key])),
+            is_share=of.is_share, seen_at=datetime.fromtimestamp(_newest(by_track[key]), UTC),
         )
-        for key, of in ((key, told[key][0].of) for key in sorted(told))
+        for key, of in ((key, by_track[key][0].of) for key in sorted(by_track))
     ]  # fmt: skip
     Track.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _newest(samples: Sequence[Sample]) -> float:
     return max(sample.at for sample in samples)
-
-
-def _time(at: float) -> datetime:
-    return datetime.fromtimestamp(at, UTC)
 
 
 def _whole(value: float | None, limit: int, times: int = 1) -> int | None:

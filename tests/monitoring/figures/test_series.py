@@ -72,7 +72,7 @@ class TestAWorkspace:
         of, now = gpu_of(cast, workspace.run), time.time()
         put([Sample(of, now - 60, 50, 1024, 300.4, 61), Sample(of, now - 30, 90.5, 2048, 310, 63)])
         figures = series.of_workspace(workspace)
-        assert names(figures) == list(series.OF_GPU)
+        assert names(figures) == list(series.GPU_UNITS)
         assert values(figures, "gpu_utilization")[-1] == 90.5
         assert values(figures, "gpu_memory_used")[-1] == 2048
         assert values(figures, "gpu_power")[-1] == 310
