@@ -21,12 +21,12 @@ def findings(cluster: Cluster) -> Iterator[Finding]:
     if not cluster.prometheus_url:
         return
     try:
-        told = ask(cluster, timezone.now(), within_seconds=WITHIN_SECONDS)
+        batches = ask(cluster, timezone.now(), within_seconds=WITHIN_SECONDS)
     except NoAnswer as why:
         hint = _("Check the address and the token's file in the cluster's settings.")
         yield Finding(Level.FAIL, str(why), hint, Check.AGENTS)
         return
-    if not told:
+    if not batches:
         yield Finding(
             Level.WARN,
             _("Prometheus has no GPU data of this cluster's nodes."),
@@ -34,10 +34,10 @@ def findings(cluster: Cluster) -> Iterator[Finding]:
             Check.AGENTS,
         )
         return
-    count = sum(len(batch["inventory"]["gpus"]) for batch in told)
+    count = sum(len(batch["inventory"]["gpus"]) for batch in batches)
     text = ngettext("Prometheus has data of %(count)d GPU.", "Prometheus has data of %(count)d GPUs.", count)
     yield Finding(Level.OK, text % {"count": count}, check=Check.AGENTS)
-    if unknown := [batch["node"] for batch in told if "holdings" not in batch["reports"][0]]:
+    if unknown := [batch["node"] for batch in batches if "holdings" not in batch["reports"][0]]:
         yield Finding(
             Level.WARN,
             _("Prometheus does not show which pods use the GPUs of %(nodes)s.") % {"nodes": named(unknown)},

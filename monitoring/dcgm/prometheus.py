@@ -46,15 +46,10 @@ class Prometheus:
 
     def __init__(self, url: str, token_path: str, *, within_seconds: float) -> None:
         parts = urlsplit(url)
-        self._host, self._path = parts.hostname or "", parts.path.rstrip("/")
+        self._path = parts.path.rstrip("/")
         self._headers = {"Accept": "application/json"} | _authorization(token_path)
-        if parts.scheme == "https":
-            context = ssl.create_default_context()
-            self._connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                self._host, parts.port, timeout=TIMEOUT_SECONDS, context=context
-            )
-        else:
-            self._connection = http.client.HTTPConnection(self._host, parts.port, timeout=TIMEOUT_SECONDS)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS)
         self._socket: socket.socket | None = None
         self._is_over = threading.Event()
         self._end = threading.Timer(within_seconds, self._hang_up)
@@ -120,23 +115,21 @@ def _authorization(token_path: str) -> dict[str, str]:
 
 
 def _refusal(status: int) -> str:
+    text = _("Prometheus answered %(status)d.")
     if 300 <= status < 400:
-        return _("Prometheus answered with a redirect (%(status)d). Berth does not follow redirects.") % {
-            "status": status
-        }
-    if status in (401, 403):
-        return _("Prometheus does not accept Berth's token (%(status)d).") % {"status": status}
-    return _("Prometheus answered %(status)d.") % {"status": status}
+        text = _("Prometheus answered with a redirect (%(status)d). Berth does not follow redirects.")
+    elif status in (401, 403):
+        text = _("Prometheus does not accept Berth's token (%(status)d).")
+    return text % {"status": status}
 
 
 def _in_words(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return _("Prometheus did not answer in time.")
     if isinstance(error, ssl.SSLCertVerificationError):
-        reason = {"reason": error.verify_message}
-        return _("Prometheus' certificate is not trusted: %(reason)s.") % reason
-    reason = {"reason": getattr(error, "strerror", None) or type(error).__name__}
-    return _("Prometheus cannot be asked: %(reason)s.") % reason
+        return _("Prometheus' certificate is not trusted: %(reason)s.") % {"reason": error.verify_message}
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return _("Prometheus cannot be asked: %(reason)s.") % {"reason": reason}
 
 
 def _series(content: bytes) -> Iterator[Series]:
@@ -154,7 +147,8 @@ def _series(content: bytes) -> Iterator[Series]:
             samples = [(float(at), float(value)) for at, value in result["values"]]
         except (ValueError, LookupError, TypeError, AttributeError):
             continue
-        yield Series(labels, sorted((at, value) for at, value in samples if _is_told(at, value)))
+        finite = [(at, value) for at, value in samples if 0 <= at < LATEST and math.isfinite(value)]
+        yield Series(labels, sorted(finite))
 
 
 def _label(value: Any) -> str:
@@ -164,7 +158,3 @@ def _label(value: Any) -> str:
         raise ValueError
     text.encode()
     return text
-
-
-def _is_told(at: float, value: float) -> bool:
-    return 0 <= at < LATEST and math.isfinite(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import closing
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -81,36 +82,26 @@ def on_tick(**_: object) -> None:
 def take(cluster: Cluster, now: datetime) -> int:
     """Take one reading. Return the number of nodes with new data. Raise NoAnswer."""
     found = ask(cluster, now, within_seconds=WITHIN_SECONDS)
-    told = {state.node: state for state in AgentState.objects.filter(cluster=cluster)}
-    return sum(_taken(cluster, batch, told.get(batch["node"]), now) for batch in found)
+    states = {state.node: state for state in AgentState.objects.filter(cluster=cluster)}
+    return sum(_take(cluster, batch, states.get(batch["node"]), now) for batch in found)
 
 
 def ask(cluster: Cluster, now: datetime, *, within_seconds: float) -> list[Batch]:
     """Return Prometheus' data as batches, one per node. Change nothing. Raise NoAnswer."""
-    prometheus = Prometheus(
-        cluster.prometheus_url, cluster.prometheus_token_path, within_seconds=within_seconds
-    )
-    try:
-        told = {metric: prometheus.series(metric, minutes=MINUTES) for metric in METRICS}
-    finally:
-        prometheus.close()
-    return list(batches(told, known_of(cluster), now.timestamp()))
+    url, token_path = cluster.prometheus_url, cluster.prometheus_token_path
+    with closing(Prometheus(url, token_path, within_seconds=within_seconds)) as prometheus:
+        series = {metric: prometheus.series(metric, minutes=MINUTES) for metric in METRICS}
+    return list(batches(series, known_of(cluster), now.timestamp()))
 
 
 def known_of(cluster: Cluster) -> Known:
     nodes = Node.objects.filter(cluster=cluster).values_list("name", flat=True)
-    pods = list(
-        PodUsage.objects.filter(cluster=cluster).only("namespace", "name", "node", "requests", "devices")
-    )
-    gpus = list(Gpu.objects.filter(cluster=cluster).only("uuid", "memory_mib", "sample", "seen_at"))
+    pods = PodUsage.objects.filter(cluster=cluster).only("namespace", "name", "node", "requests", "devices")
+    gpus = Gpu.objects.filter(cluster=cluster).only("uuid", "memory_mib", "sample", "seen_at")
     return Known(
         frozenset(nodes),
         # Kubernetes' own resources have no slash in their names.
-        {
-            (pod.namespace, pod.name): pod.node
-            for pod in pods
-            if any("/" in resource for resource in pod.requests)
-        },
+        {(pod.namespace, pod.name): pod.node for pod in pods if "/" in "".join(pod.requests)},
         frozenset((pod.namespace, pod.name) for pod in pods if pod.devices),
         {gpu.uuid: gpu.memory_mib for gpu in gpus if gpu.memory_mib is not None},
         {gpu.uuid: _xids(gpu, gpu.seen_at) for gpu in gpus if gpu.seen_at},
@@ -119,17 +110,15 @@ def known_of(cluster: Cluster) -> Known:
 
 def _xids(gpu: Gpu, at: datetime) -> xids.EarlierReading:
     counts = gpu.sample.get("xid_counts")
-    return xids.EarlierReading(
-        at.timestamp(),
-        gpu.sample.get("last_xid"),
-        None if counts is None else {told["xid"]: told["count"] for told in counts},
-    )
+    by_xid = None if counts is None else {entry["xid"]: entry["count"] for entry in counts}
+    return xids.EarlierReading(at.timestamp(), gpu.sample.get("last_xid"), by_xid)
 
 
-def _taken(cluster: Cluster, batch: Batch, state: AgentState | None, now: datetime) -> bool:
-    if state and state.agent != AGENT and now - state.seen_at < GIVES_WAY_AFTER:
-        return False
-    if state and state.agent == AGENT and batch["reports"][0]["sequence"] <= state.sequence:
+def _take(cluster: Cluster, batch: Batch, state: AgentState | None, now: datetime) -> bool:
+    if state and state.agent != AGENT:
+        if now - state.seen_at < GIVES_WAY_AFTER:
+            return False
+    elif state and batch["reports"][0]["sequence"] <= state.sequence:
         return False  # no new scrape since
     try:
         receive.take(cluster.pk, batch, now)

@@ -106,8 +106,8 @@ class _Part:
         at, value = series.samples[-1]
         if not self.newest or at >= self.at:
             self.labels = series.labels
-        told = _Newest(at, user is None, value)
-        self.newest[metric] = max(told, self.newest.get(metric, told))
+        sample = _Newest(at, user is None, value)
+        self.newest[metric] = max(sample, self.newest.get(metric, sample))
         if user:
             self.users[user] = max(at, self.users.get(user, 0.0))
 
@@ -134,9 +134,9 @@ class _Gpu:
 _Node = dict[str, _Gpu]
 
 
-def batches(told: Mapping[str, Iterable[Series]], known: Known, now: float) -> Iterator[Batch]:
+def batches(found: Mapping[str, Iterable[Series]], known: Known, now: float) -> Iterator[Batch]:
     """Yield a batch for each node with data. `now` is in seconds since 1970."""
-    for name, gpus in sorted(_gathered(told, known).items()):
+    for name, gpus in sorted(_gathered(found, known).items()):
         at = max(part.at for gpu in gpus.values() for part in gpu.parts)
         report: Report = {
             "sequence": int(at * 1000),
@@ -150,7 +150,11 @@ def batches(told: Mapping[str, Iterable[Series]], known: Known, now: float) -> I
             ],
         }
         holdings = [holding for uuid, gpu in gpus.items() for holding in _holdings(uuid, gpu, at)]
-        holdings += [_unnamed(pod) for pod in sorted(known.by_hami) if known.pods.get(pod) == name]
+        holdings += [
+            {"namespace": namespace, "pod": pod, "container": "", "resource": "", "device": ""}
+            for namespace, pod in sorted(known.by_hami)
+            if known.pods.get((namespace, pod)) == name
+        ]
         if holdings or name not in known.pods.values():  # otherwise the node's exporter does not know pods
             report["holdings"] = holdings
         yield {
@@ -164,28 +168,25 @@ def batches(told: Mapping[str, Iterable[Series]], known: Known, now: float) -> I
         }
 
 
-def _gathered(told: Mapping[str, Iterable[Series]], known: Known) -> dict[str, _Node]:
+def _gathered(found: Mapping[str, Iterable[Series]], known: Known) -> dict[str, _Node]:
     nodes: dict[str, _Node] = defaultdict(lambda: defaultdict(_Gpu))
-    for metric, all_series in told.items():
-        for series in map(_plausible, all_series):
-            uuid, node = series.labels.get("UUID", ""), _node_of(series.labels, known.nodes)
+    for metric, all_series in found.items():
+        for labels, samples in all_series:
+            series = Series(labels, [sample for sample in samples if 0 <= sample[1] < BLANK])
+            uuid, node = labels.get("UUID", ""), _node_of(labels, known.nodes)
             if not (uuid and node and series.samples):
                 continue
-            gpu, instance = nodes[node][uuid], series.labels.get("GPU_I_ID", "")
+            gpu, instance = nodes[node][uuid], labels.get("GPU_I_ID", "")
             part = gpu.instances[instance] if instance else gpu.whole
-            part.add(metric, series, _user_of(series.labels, known))
+            part.add(metric, series, _user_of(labels, known))
             gpu.xids.add(metric, series)
     return nodes
 
 
-def _plausible(series: Series) -> Series:
-    return Series(series.labels, [sample for sample in series.samples if 0 <= sample[1] < BLANK])
-
-
 def _node_of(labels: Mapping[str, str], nodes: frozenset[str]) -> str:
     """Return the node by its host name, with or without the domain; "" if unknown."""
-    told = [labels[name] for name in _NODE_LABELS if name in labels]
-    names = (name for host in told for name in (host, host.partition(".")[0]))
+    hosts = [labels[name] for name in _NODE_LABELS if name in labels]
+    names = (name for host in hosts for name in (host, host.partition(".")[0]))
     return next((name for name in names if name in nodes), "")
 
 
@@ -214,10 +215,10 @@ def _values(parts: Sequence[_Part], at: float) -> dict[str, float]:
 
 def _sample(uuid: str, gpu: _Gpu, at: float) -> GpuSample:
     everywhere, whole = _values(gpu.parts, at), _values([gpu.whole], at)
-    sample: dict[str, Any] = {"uuid": uuid, "state": "ok"}
-    for metric, name in OF_THE_GPU.items():
-        if metric in everywhere:
-            sample[name] = _number(name, everywhere[metric])
+    known = {
+        name: _number(name, everywhere[metric]) for metric, name in OF_THE_GPU.items() if metric in everywhere
+    }
+    sample: dict[str, Any] = {"uuid": uuid, "state": "ok"} | known
     if MEMORY[0] in whole:
         sample["memory_used_mib"] = int(whole[MEMORY[0]])
     counts = gpu.xids.newest(at - ONE_SCRAPE_SECONDS)
@@ -270,10 +271,6 @@ def _holdings(uuid: str, gpu: _Gpu, at: float) -> Iterator[Holding]:
             }
 
 
-def _unnamed(pod: Pod) -> Holding:
-    return {"namespace": pod[0], "pod": pod[1], "container": "", "resource": "", "device": ""}
-
-
 # --- inventory
 
 
@@ -315,5 +312,5 @@ def _mig_facts(uuid: str, instance: str, part: _Part) -> MigFacts:
 
 def _memory(part: _Part) -> int:
     """Return the size in MiB, summed from its parts. Older exporters omit the part that the driver reserves."""
-    told = [part.newest[metric].value for metric in MEMORY if metric in part.newest]
-    return int(sum(told)) if len(told) > 1 else 0
+    sizes = [part.newest[metric].value for metric in MEMORY if metric in part.newest]
+    return int(sum(sizes)) if len(sizes) > 1 else 0

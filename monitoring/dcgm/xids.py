@@ -54,7 +54,7 @@ class Scrapes:
 
     def new(self, seen: EarlierReading | None) -> Iterator[tuple[int, float]]:
         """Yield (xid, time) of new errors. Errors in the very first scrape are skipped: they may be of any age."""
-        scrapes, before = self._told(seen)
+        scrapes, before = self._counted(seen)
         if not scrapes:
             return
         times = sorted(scrapes)
@@ -74,7 +74,7 @@ class Scrapes:
         at = max(self.counts, default=-math.inf)
         return self.counts[at] if at >= after else None
 
-    def _told(self, seen: EarlierReading | None) -> tuple[Mapping[float, Counts], Counts | None]:
+    def _counted(self, seen: EarlierReading | None) -> tuple[Mapping[float, Counts], Counts | None]:
         """Return the counts of the gauge with more detail, and that gauge's earlier counts."""
         if self.counts:
             return self.counts, seen.counts if seen else None
