@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from tests.monitoring.agent.played_kubelet import MESSAGES, answer, container, s
 from tests.monitoring.agent.stand_in import FIRST, Gpu, StandIn
 
 
-def test_what_the_kubelet_gave_out_is_told_also_where_no_process_runs(looker: Make, node: Node) -> None:
+def test_devices_are_reported_also_without_a_process(looker: Make, node: Node) -> None:
     pods = answer(
         ("berth-lab", "ws-1-0", [container("notebook", ("nvidia.com/gpu", [FIRST]), ("rdma/hca", ["3"]))]),
         ("kube-system", "dns", [container("coredns")]),
@@ -33,27 +32,19 @@ def test_what_the_kubelet_gave_out_is_told_also_where_no_process_runs(looker: Ma
     with serving(node.kubelet, lambda _: pods):
         report = looker(StandIn(Gpu(FIRST))).look()
     assert report["troubles"] == []
-    assert report["holdings"] == [
-        {
-            "namespace": "berth-lab",
-            "pod": "ws-1-0",
-            "container": "notebook",
-            "resource": "nvidia.com/gpu",
-            "device": FIRST,
-            "uuid": FIRST,
-        }
-    ]
+    pod = {"namespace": "berth-lab", "pod": "ws-1-0", "container": "notebook"}
+    assert report["holdings"] == [pod | {"resource": "nvidia.com/gpu", "device": FIRST, "uuid": FIRST}]
 
 
 @pytest.mark.parametrize(
     "known",
     [[], [("kube-system", "proxy-of-the-node", [container("proxy")])]],
-    ids=["none", "those of files, which it knows first"],
+    ids=["no pods", "static pods"],
 )
-def test_a_kubelet_that_has_just_begun_has_not_said_that_nobody_holds_anything(
+def test_an_answer_without_the_agents_own_pod_does_not_count(
     looker: Make, node: Node, known: list[Any]
 ) -> None:
-    """Check the time after a restart of the kubelet: for a second or more it answers without pods of the API."""
+    """A restarted kubelet answers for a second or more without the API's pods."""
     ours = ("berth-agent", "berth-agent-x7k2p", [container("agent")])
     with serving(node.kubelet, lambda _: answer(*known)):
         report = looker(StandIn(Gpu(FIRST)), pod="berth-agent-x7k2p").look()
@@ -64,13 +55,12 @@ def test_a_kubelet_that_has_just_begun_has_not_said_that_nobody_holds_anything(
     assert (report["holdings"], report["troubles"]) == ([], [])
 
 
-def test_holdings_come_in_one_order_though_the_kubelet_has_none(tmp_path: Path) -> None:
+def test_devices_are_sorted_as_the_kubelet_has_no_order(tmp_path: Path) -> None:
     pods = [("lab", name, [container("main", ("nvidia.com/gpu", [f"GPU-{name}"]))]) for name in "abc"]
-    told = []
     for order in (pods, pods[::-1]):
-        with serving(tmp_path / "sock", partial(lambda whole, _: whole, answer(*order))):
-            told.append([found.pod for found in given_devices(tmp_path / "sock")])
-    assert told == [["a", "b", "c"]] * 2
+        whole = answer(*order)
+        with serving(tmp_path / "sock", lambda _, whole=whole: whole):  # type: ignore[misc]
+            assert [found.pod for found in given_devices(tmp_path / "sock")] == ["a", "b", "c"]
 
 
 def test_an_answer_of_many_frames_comes_whole(tmp_path: Path) -> None:
@@ -125,7 +115,7 @@ def test_rubbish_is_read_or_refused(rubbish: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", [3, 4, 6, 7])
-def test_what_protobuf_does_not_have_any_more_or_never_had_is_refused(kind: int) -> None:
+def test_a_wire_type_that_protobuf_does_not_use_is_refused(kind: int) -> None:
     with pytest.raises(CallFailed):
         list(read_answer(bytes([8 | kind, 0x0A, 0])))
 
@@ -159,7 +149,7 @@ message = answer(("lab", "pod", [container("main", ("nvidia.com/gpu", [FIRST]))]
 whole = struct.pack(">BI", 0, len(message)) + message
 
 
-def test_pings_padding_and_unknown_frames_are_borne(tmp_path: Path) -> None:
+def test_pings_padding_and_unknown_frames_are_no_problem(tmp_path: Path) -> None:
     heard: list[bytes] = []
 
     def talk(connection: socket.socket) -> None:
@@ -191,18 +181,16 @@ def test_pings_padding_and_unknown_frames_are_borne(tmp_path: Path) -> None:
         b"\xff\xff\xff\0\0\0\0\0\1" * 3,
     ],
 )
-def test_what_is_no_whole_answer_is_a_failed_call(tmp_path: Path, said: bytes) -> None:
-    with (
-        speaking(tmp_path / "sock", lambda connection: connection.sendall(said)),
-        pytest.raises(CallFailed),
-    ):
-        given_devices(tmp_path / "sock")
+def test_an_incomplete_answer_is_a_failed_call(tmp_path: Path, said: bytes) -> None:
+    sock = tmp_path / "sock"
+    with speaking(sock, lambda connection: connection.sendall(said)), pytest.raises(CallFailed):
+        given_devices(sock)
 
 
 @pytest.mark.parametrize(
     ("said", "pause_seconds"), [(b"", 0.05), (frame(6, 0, 0, b"12345678"), 0.02), (frame(0xAA, 0, 1, b""), 0)]
 )
-def test_a_kubelet_that_never_ends_costs_its_time_and_no_more(
+def test_an_endless_answer_ends_at_the_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, pause_seconds: float
 ) -> None:
     """Check silence, frames that each come in time, and a flood of frames."""

@@ -10,13 +10,13 @@ import pytest
 from devcluster.testing.waiting import until
 from monitoring.agent import look
 from tests.monitoring.agent.conftest import Make, Node, codes
-from tests.monitoring.agent.stand_in import FIRST, SECOND, Gpu, Instance, Running, StandIn
+from tests.monitoring.agent.stand_in import FIRST, MIG, SECOND, Gpu, Instance, Running, StandIn
 
 POD = "0f3dbd21-3a4c-4f7e-9d7d-3d7f7d6a1b2c"
 CONTAINER = "c" * 64
 
 
-def test_a_gpu_is_told_whole(looker: Make) -> None:
+def test_a_gpu_is_reported_with_all_facts_and_figures(looker: Make) -> None:
     seen = looker(StandIn(Gpu(FIRST)))
     report = seen.look()
     assert seen.inventory == {
@@ -72,17 +72,9 @@ def test_a_gpu_is_told_whole(looker: Make) -> None:
     assert codes(report) == set()
 
 
-def test_what_a_gpu_does_not_offer_is_absent_and_no_failure(looker: Make) -> None:
-    plain = Gpu(
-        FIRST,
-        utilization=None,
-        power_milliwatts=None,
-        ecc=None,
-        rows=None,
-        nvlink_kib=None,
-        pcie_bytes=None,
-        recovery_action=None,
-    )
+def test_a_value_that_is_not_offered_is_absent_and_no_failure(looker: Make) -> None:
+    plain = Gpu(FIRST, utilization=None, power_milliwatts=None, ecc=None, rows=None)
+    plain.nvlink_kib = plain.pcie_bytes = plain.recovery_action = None
     seen = looker(StandIn(plain))
     [sample] = seen.look()["gpus"]
     absent = ("utilization_percent", "power_watts", "row_remap_failed", "nvlink_sent_kib", "pcie_sent_bytes")
@@ -96,21 +88,14 @@ def test_what_a_gpu_does_not_offer_is_absent_and_no_failure(looker: Make) -> Non
 
 @pytest.mark.parametrize(
     ("number", "action"),
-    [
-        (0, "none"),
-        (1, "gpu_reset"),
-        (2, "node_reboot"),
-        (3, "drain_p2p"),
-        (4, "drain_and_reset"),
-        (77, "action_77"),
-    ],
+    [*enumerate(["none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset"]), (77, "action_77")],
 )
-def test_what_the_driver_says_is_to_be_done_is_told_by_name(looker: Make, number: int, action: str) -> None:
+def test_the_recovery_action_is_reported_by_name(looker: Make, number: int, action: str) -> None:
     [sample] = looker(StandIn(Gpu(FIRST, recovery_action=number))).look()["gpus"]
     assert sample["recovery_action"] == action
 
 
-def test_an_older_driver_is_asked_in_its_own_words(looker: Make) -> None:
+def test_an_older_driver_is_called_by_its_own_functions(looker: Make) -> None:
     old = StandIn(Gpu(FIRST, processes=[Running(7)]))
     old.missing = {
         "nvmlDeviceGetMemoryInfo_v2",
@@ -135,44 +120,25 @@ def test_a_process_is_attributed_to_its_pod(looker: Make, node: Node) -> None:
     node.runs(8, "0::/user.slice/user-1000.slice/session-2.scope\n")
     busy = [Running(7, 512, 80), Running(8, None, 250), Running(9, 64, 5, is_graphics=True)]
     [sample] = looker(StandIn(Gpu(FIRST, processes=busy))).look()["gpus"]
+    owner = {"pod_uid": POD, "container_id": CONTAINER}
     assert sample["processes"] == [
-        {
-            "pid": 7,
-            "kind": "compute",
-            "memory_mib": 512,
-            "sm_percent": 80,
-            "pod_uid": POD,
-            "container_id": CONTAINER,
-        },
+        {"pid": 7, "kind": "compute", "memory_mib": 512, "sm_percent": 80} | owner,
         {"pid": 8, "kind": "compute"},  # in no pod; its memory is unknown, and 250 % is no answer
         {"pid": 9, "kind": "graphics", "memory_mib": 64, "sm_percent": 5},
     ]
 
 
 def test_mig_devices_have_memory_and_processes_and_no_utilisation(looker: Make) -> None:
-    instance = Instance("MIG-33333333-3333-4333-8333-333333333333", processes=[Running(7, 20)])
-    seen = looker(StandIn(Gpu(FIRST, mig=[instance])))
+    seen = looker(StandIn(Gpu(FIRST, mig=[Instance(MIG, processes=[Running(7, 20)])])))
     [sample] = seen.look()["gpus"]
-    assert sample["mig"] == [
-        {
-            "uuid": instance.uuid,
-            "memory_used_mib": 40,
-            "processes": [{"pid": 7, "kind": "compute", "memory_mib": 20}],
-        }
-    ]
+    process = {"pid": 7, "kind": "compute", "memory_mib": 20}
+    assert sample["mig"] == [{"uuid": MIG, "memory_used_mib": 40, "processes": [process]}]
     assert not {"utilization_percent", "processes"} & set(sample)
     assert seen.inventory
     [gpu] = seen.inventory["gpus"]
     assert gpu["mig"]
-    assert gpu["mig_devices"] == [
-        {
-            "uuid": instance.uuid,
-            "name": "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
-            "memory_mib": 9856,
-            "gpu_instance": 1,
-            "compute_instance": 0,
-        }
-    ]
+    named = {"uuid": MIG, "name": "NVIDIA H100 80GB HBM3 MIG 1g.10gb", "memory_mib": 9856}
+    assert gpu["mig_devices"] == [named | {"gpu_instance": 1, "compute_instance": 0}]
 
 
 def test_a_reading_that_fails_is_named_and_hides_no_other(looker: Make) -> None:
@@ -185,16 +151,14 @@ def test_a_reading_that_fails_is_named_and_hides_no_other(looker: Make) -> None:
     assert sample["state"] == "ok"
 
 
-def test_a_name_that_is_no_text_is_no_name(looker: Make) -> None:
+def test_a_name_that_is_not_text_is_left_out(looker: Make) -> None:
     seen = looker(StandIn(Gpu(FIRST, name=b"\xff\xfe")))
     assert seen.look()["gpus"][0]["state"] == "ok"
     assert seen.inventory
     assert "name" not in seen.inventory["gpus"][0]
 
 
-def test_a_lost_gpu_keeps_its_name_and_the_others_their_figures(
-    looker: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_gpu_keeps_its_uuid_and_hides_no_other(looker: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(look, "INVENTORY_SECONDS", 0)
     library = StandIn(Gpu(FIRST), Gpu(SECOND))
     seen = looker(library)
@@ -207,7 +171,7 @@ def test_a_lost_gpu_keeps_its_name_and_the_others_their_figures(
     assert "gpu_unreadable" not in {trouble["code"] for trouble in report["troubles"]}
 
 
-def test_a_gpu_that_was_lost_before_nobody_knew_its_name_is_a_trouble_of_the_node(looker: Make) -> None:
+def test_a_gpu_lost_before_its_uuid_was_known_is_a_problem_of_the_node(looker: Make) -> None:
     library = StandIn(Gpu(FIRST), Gpu(SECOND))
     library.lost.add(FIRST)
     report = looker(library).look()
@@ -228,7 +192,7 @@ def test_a_gpu_that_is_missing_after_nvml_began_anew_is_gone(looker: Make) -> No
     assert [gpu["uuid"] for gpu in seen.inventory["gpus"]] == [FIRST, SECOND]
 
 
-def test_nvml_that_ends_is_told_and_begun_anew(looker: Make) -> None:
+def test_a_session_that_ends_is_reported_and_begun_anew(looker: Make) -> None:
     library = StandIn(Gpu(FIRST))
     seen = looker(library)
     seen.look()
@@ -241,7 +205,7 @@ def test_nvml_that_ends_is_told_and_begun_anew(looker: Make) -> None:
     assert library.began == 1
 
 
-def test_an_xid_is_told_once_with_its_gpu_and_at_once(looker: Make, node: Node) -> None:
+def test_an_xid_is_reported_once_with_its_gpu_and_at_once(looker: Make, node: Node) -> None:
     library = StandIn(Gpu(FIRST), Gpu(SECOND))
     seen = looker(library)
     seen.look()
@@ -257,7 +221,7 @@ def test_an_xid_is_told_once_with_its_gpu_and_at_once(looker: Make, node: Node) 
     assert seen.look()["xids"] == []
 
 
-def test_xids_of_a_session_that_ended_are_told_all_the_same(looker: Make, node: Node) -> None:
+def test_xids_of_a_session_that_ended_are_reported(looker: Make, node: Node) -> None:
     library = StandIn(Gpu(FIRST))
     seen = looker(library)
     seen.look()
@@ -267,19 +231,13 @@ def test_xids_of_a_session_that_ended_are_told_all_the_same(looker: Make, node: 
     assert [xid["xid"] for xid in seen.look()["xids"]] == [119]
 
 
-def test_waiting_for_xids_does_not_spin_when_waiting_fails(looker: Make) -> None:
+def test_a_failing_wait_for_xids_is_reported_and_does_not_spin(looker: Make) -> None:
     library = StandIn(Gpu(FIRST))
     library.errors["nvmlEventSetWait_v2"] = pynvml.NVML_ERROR_GPU_IS_LOST
     began = time.monotonic()
-    looker(library).look()
-    time.sleep(0.1)
-    assert library.called.count("nvmlEventSetWait_v2") <= 1 + (time.monotonic() - began) / 0.25
-
-
-def test_waiting_for_xids_that_fails_is_told_while_it_does(looker: Make) -> None:
-    library = StandIn(Gpu(FIRST))
-    library.errors["nvmlEventSetWait_v2"] = pynvml.NVML_ERROR_GPU_IS_LOST
     seen = looker(library)
     until(lambda: {"code": "xids_unwatched", "detail": "gpu_is_lost"} in seen.look()["troubles"])
+    time.sleep(0.1)
+    assert library.called.count("nvmlEventSetWait_v2") <= 1 + (time.monotonic() - began) / 0.25
     library.errors.clear()
     until(lambda: codes(seen.look()) == set())

@@ -65,12 +65,13 @@ def thread_names() -> list[str]:
 
 
 def codes(receiver: Receiver) -> set[str]:
-    return {
-        trouble["code"]
-        for batch in receiver.taken[-1:]
-        for report in batch["reports"][-1:]
-        for trouble in report["troubles"]
-    }
+    """Return the codes of problems in the newest report."""
+    newest = [batch["reports"][-1] for batch in receiver.taken[-1:]]
+    return {trouble["code"] for report in newest for trouble in report["troubles"]}
+
+
+def xids(receiver: Receiver) -> list[dict[str, Any]]:
+    return [xid for batch in receiver.taken for report in batch["reports"] for xid in report["xids"]]
 
 
 def metrics(port: int, path: str = "/metrics", host: str = "127.0.0.1") -> tuple[int, str]:
@@ -108,7 +109,7 @@ def test_without_nvml_it_stays_up_and_says_why(start: Any, receiver: Receiver) -
     assert codes(receiver) == {"library_missing", "kubelet_silent"}
 
 
-def test_a_driver_that_hangs_is_reported_by_those_who_do_not(
+def test_a_driver_that_hangs_is_reported_by_another_thread(
     start: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "HANGS_AFTER_SECONDS", 0.2)
@@ -124,7 +125,7 @@ def test_a_driver_that_hangs_is_reported_by_those_who_do_not(
         until(lambda: "nvml_hangs" not in codes(receiver))
 
 
-def test_a_look_that_was_held_up_comes_after_what_was_told_meanwhile(
+def test_a_delayed_look_is_numbered_after_the_reports_made_meanwhile(
     start: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "HANGS_AFTER_SECONDS", 0.1)
@@ -142,7 +143,7 @@ def test_a_look_that_was_held_up_comes_after_what_was_told_meanwhile(
     assert receiver.sequences() == sorted(set(receiver.sequences()))
 
 
-def test_xids_that_came_before_the_driver_hung_are_told_while_it_does(
+def test_xids_are_reported_while_the_driver_hangs(
     start: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "HANGS_AFTER_SECONDS", 0.2)
@@ -161,11 +162,7 @@ def test_xids_that_came_before_the_driver_hung_are_told_while_it_does(
         until(lambda: "nvml_hangs" in codes(receiver))
         library.xids.append((FIRST, 79))
         until(lambda: 'xid="79"} 1' in metrics(port)[1])
-        until(
-            lambda: [
-                xid["xid"] for batch in receiver.taken for one in batch["reports"] for xid in one["xids"]
-            ]
-        )
+        until(lambda: xids(receiver))
         assert "nvml_hangs" in codes(receiver)
         library.hanging = None
         released.set()
@@ -192,14 +189,12 @@ def test_a_storm_of_xids_makes_no_storm_of_looks(
         began = time.monotonic()
         library.xids += [(FIRST, 13)] * 300
         until(lambda: not library.xids)
-        until(
-            lambda: sum(len(report["xids"]) for batch in receiver.taken for report in batch["reports"]) == 300
-        )
+        until(lambda: len(xids(receiver)) == 300)
         looks = len(receiver.sequences())
         assert looks <= 2 + (time.monotonic() - began) / 0.25
 
 
-def test_a_client_that_says_nothing_holds_up_nothing_but_metrics(start: Any, receiver: Receiver) -> None:
+def test_a_silent_client_delays_metrics_only(start: Any, receiver: Receiver) -> None:
     with start(StandIn(Gpu(FIRST))) as port, socket.create_connection(("127.0.0.1", port)) as silent:
         seen = len(receiver.sequences())
         until(lambda: len(receiver.sequences()) >= seen + 3)
@@ -207,7 +202,7 @@ def test_a_client_that_says_nothing_holds_up_nothing_but_metrics(start: Any, rec
             silent.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_client_that_speaks_for_ever_holds_up_metrics_for_a_while(
+def test_an_endless_request_delays_metrics_only_for_a_while(
     start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "SCRAPE_SECONDS", 0.1)
@@ -233,7 +228,7 @@ def test_a_client_that_speaks_for_ever_holds_up_metrics_for_a_while(
             thread.join()
 
 
-def test_prometheus_may_ask_over_ipv6(start: Any) -> None:
+def test_metrics_over_ipv6(start: Any) -> None:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
