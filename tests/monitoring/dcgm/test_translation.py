@@ -44,7 +44,7 @@ def users(report: Report) -> list[tuple[str, str, str]]:
     return [(holding["pod"], holding["container"], holding["device"]) for holding in report["holdings"]]
 
 
-def test_a_gpu_is_told_as_its_agent_would() -> None:
+def test_a_gpu_is_reported_as_by_an_agent() -> None:
     who = labels(**used_by("ws-1-0"))
     told = {
         UTIL: 97,
@@ -93,23 +93,21 @@ def test_a_gpu_is_told_as_its_agent_would() -> None:
     assert users(report) == [("ws-1-0", "main", FIRST)]
 
 
-@pytest.mark.parametrize("host", ["Hostname", "hostname", "node", "kubernetes_node"])
-def test_both_spellings_of_the_host_name_its_node(host: str) -> None:
-    batch, _ = only({UTIL: [of(labels(host=host), 5)]})
-    assert batch["node"] == "gpu-1"
-
-
-def test_a_host_with_its_domain_is_the_node_without() -> None:
-    batch, _ = only({UTIL: [of(labels(node="gpu-2.lab.example.org"), 5)]})
-    assert batch["node"] == "gpu-2"
-
-
-def test_what_is_on_no_node_of_this_cluster_is_left() -> None:
-    assert not list(batches({UTIL: [of(labels(node="elsewhere"), 5)]}, Known(NODES), NOW))
+@pytest.mark.parametrize(
+    ("of_host", "nodes"),
+    [
+        *(({"host": label}, ["gpu-1"]) for label in ("Hostname", "hostname", "node", "kubernetes_node")),
+        ({"node": "gpu-2.lab.example.org"}, ["gpu-2"]),  # with its domain
+        ({"node": "elsewhere"}, []),
+    ],
+)
+def test_the_host_names_the_node(of_host: dict[str, str], nodes: list[str]) -> None:
+    found = batches({UTIL: [of(labels(**of_host), 5)]}, Known(NODES), NOW)
+    assert [batch["node"] for batch in found] == nodes
 
 
 class TestWhoHasAGpu:
-    def test_labels_that_prometheus_honours_count_too(self) -> None:
+    def test_honoured_labels_name_the_user(self) -> None:
         told = {UTIL: [of(labels(**used_by("ws-1-0", prefix="")), 5)]}
         _, report = only(told, pods={WORKSPACE: "gpu-1"})
         assert users(report) == [("ws-1-0", "main", FIRST)]
@@ -118,18 +116,18 @@ class TestWhoHasAGpu:
         _, report = only({UTIL: [of(labels(), 0)]})
         assert report["holdings"] == []
 
-    def test_where_pods_with_gpus_run_and_none_is_told_the_exporter_does_not_know(self) -> None:
+    def test_an_exporter_that_names_no_pod_is_not_believed_if_pods_have_gpus(self) -> None:
         _, report = only({UTIL: [of(labels(), 0)]}, pods={WORKSPACE: "gpu-1"})
         assert "holdings" not in report
 
-    def test_several_on_one_gpu_share_it_and_its_figures_are_never_summed(self) -> None:
+    def test_figures_of_a_shared_gpu_are_never_summed(self) -> None:
         pods = [labels(**used_by(f"ws-{n}-0", vgpu=str(n))) for n in (1, 2)]
         _, report = only({UTIL: [of(who, 60) for who in pods], USED: [of(who, 9000) for who in pods]})
         (sample,) = report["gpus"]
         assert (sample["utilization_percent"], sample["memory_used_mib"]) == (60, 9000)
         assert users(report) == [("ws-1-0", "main", f"{FIRST}::1"), ("ws-2-0", "main", f"{FIRST}::2")]
 
-    def test_what_each_pod_takes_of_it_is_not_the_whole(self) -> None:
+    def test_a_pods_own_part_is_not_the_whole(self) -> None:
         """Check the form of exporters from 4.6 on."""
         pods = [labels(**used_by(f"ws-{n}-0", vgpu=str(n), pod_uid=str(n))) for n in (1, 2)]
         use = [of(pods[0], 20), of(labels(), 60), of(pods[1], 40)]
@@ -138,25 +136,25 @@ class TestWhoHasAGpu:
         assert (sample["utilization_percent"], sample["temperature_celsius"]) == (60, 70)
         assert len(report["holdings"]) == 2
 
-    def test_of_hamis_pods_the_exporter_knows_another_gpu(self) -> None:
+    def test_hamis_pods_are_reported_without_a_gpu(self) -> None:
         told = {UTIL: [of(labels(**used_by("ws-1-0")), 5)]}
         _, report = only(told, pods={WORKSPACE: "gpu-1"}, by_hami=frozenset({WORKSPACE}))
         assert users(report) == [("ws-1-0", "", "")]
         assert "uuid" not in report["holdings"][0]
 
-    def test_the_series_of_a_pod_that_ended_lives_on_and_does_not_count(self) -> None:
+    def test_a_series_of_an_ended_pod_does_not_count(self) -> None:
         before, after = labels(**used_by("ws-1-0")), labels(**used_by("ws-2-0"))
         _, report = only({UTIL: [of(before, 99, ago=20), of(after, 3)]})
         assert report["gpus"][0]["utilization_percent"] == 3
         assert users(report) == [("ws-2-0", "main", FIRST)]
 
-    def test_a_gpu_that_became_free_has_nobody(self) -> None:
+    def test_a_gpu_that_became_free_has_no_holder(self) -> None:
         _, report = only({UTIL: [of(labels(**used_by("ws-1-0")), 99, ago=20), of(labels(), 0)]})
         assert report["holdings"] == []
 
 
 class TestMig:
-    def test_an_instance_has_the_use_that_profiling_tells(self) -> None:
+    def test_an_instance_has_the_use_from_profiling(self) -> None:
         parts = [
             labels(GPU_I_ID=number, GPU_I_PROFILE="1g.10gb", **used_by(f"ws-{number}-0")) for number in "78"
         ]
@@ -189,18 +187,18 @@ class TestMig:
         assert [holding["uuid"] for holding in report["holdings"]] == [f"MIG-{FIRST}/{n}/0" for n in "78"]
 
 
-class TestEcc:
-    @pytest.mark.parametrize(("value", "told"), [(1, True), (0, False)])
-    def test_its_mode_is_a_fact_of_the_gpu(self, value: float, told: bool) -> None:
-        (facts,) = only({ECC: [of(labels(), value)]})[0]["inventory"]["gpus"]
-        assert facts["ecc"] is told
-
-    @pytest.mark.parametrize(
-        "series", [[], [of(labels(), 9223372036854775794)]], ids=["absent", "no support"]
-    )
-    def test_what_is_not_told_is_not_off(self, series: list[Series]) -> None:
-        (facts,) = only({UTIL: [of(labels(), 5)], ECC: series})[0]["inventory"]["gpus"]
-        assert "ecc" not in facts
+@pytest.mark.parametrize(
+    ("series", "ecc"),
+    [
+        ([of(labels(), 1)], True),
+        ([of(labels(), 0)], False),
+        ([of(labels(), 9223372036854775794)], None),  # not supported
+        ([], None),
+    ],
+)
+def test_ecc_is_a_fact_of_the_gpu_if_known(series: list[Series], ecc: bool | None) -> None:
+    (facts,) = only({UTIL: [of(labels(), 5)], ECC: series})[0]["inventory"]["gpus"]
+    assert facts.get("ecc") is ecc
 
 
 def xids(told: Mapping[str, list[Series]], seen: EarlierReading | None = None) -> list[tuple[int, float]]:
@@ -210,97 +208,97 @@ def xids(told: Mapping[str, list[Series]], seen: EarlierReading | None = None) -
     return [(xid["xid"], NOW - xid["at"]) for xid in report["xids"]]
 
 
-class TestTheLastXid:
-    """Gauge of the last Xid."""
-
-    def test_one_is_told_when_another_number_comes_to_stand_there(self) -> None:
-        assert xids({XIDS: [of(labels(), 0, 0, 79, 79)]}, EarlierReading(NOW - 100, last=0)) == [(79, 20)]
-
-    def test_what_was_told_before_is_not_told_again(self) -> None:
-        told = {XIDS: [of(labels(), 0, 79, 79, 79)]}
-        assert xids(told, EarlierReading(NOW - 20, last=79)) == []
-
-    def test_what_an_agent_told_before_it_fell_silent_is_not_told_again(self) -> None:
-        told = {XIDS: [of(labels(), 0, 79, 79, 31)]}
-        assert xids(told, EarlierReading(NOW - 20)) == [(31, 5)]
-
-    def test_what_stands_there_at_the_first_look_may_be_of_any_time(self) -> None:
-        assert xids({XIDS: [of(labels(), 79, 79)]}) == []
-        assert xids({XIDS: [of(labels(), 79, 31)]}) == [(31, 5)]
-
-    def test_one_that_is_taken_back_is_none(self) -> None:
-        assert xids({XIDS: [of(labels(), 79, 0)]}, EarlierReading(NOW - 100, last=79)) == []
-
-    def test_a_shared_gpu_tells_it_once(self) -> None:
-        pods = [labels(**used_by(f"ws-{n}-0", vgpu=str(n))) for n in (1, 2)]
-        assert xids({XIDS: [of(who, 0, 31) for who in pods]}, EarlierReading(NOW - 100, last=0)) == [(31, 5)]
+LAST_79 = [of(labels(), 0, 79, 79, 79)]
+LAST_XIDS: dict[str, tuple[list[Series], EarlierReading | None, list[tuple[int, float]]]] = {
+    "another number": ([of(labels(), 0, 0, 79, 79)], EarlierReading(NOW - 100, last=0), [(79, 20)]),
+    "seen before": (LAST_79, EarlierReading(NOW - 20, last=79), []),
+    "after an agent's reports": ([of(labels(), 0, 79, 79, 31)], EarlierReading(NOW - 20), [(31, 5)]),
+    "of unknown age at the first reading": ([of(labels(), 79, 79)], None, []),
+    "changed at the first reading": ([of(labels(), 79, 31)], None, [(31, 5)]),
+    "reset": ([of(labels(), 79, 0)], EarlierReading(NOW - 100, last=79), []),
+    "once for a shared GPU": (
+        [of(labels(**used_by(f"ws-{n}-0", vgpu=str(n))), 0, 31) for n in (1, 2)],
+        EarlierReading(NOW - 100, last=0),
+        [(31, 5)],
+    ),
+}
 
 
-class TestCountedXids:
-    """Gauge of the number of Xids within the last minutes, by Xid."""
-
-    def test_the_same_twice_is_seen_twice(self) -> None:
-        told = {XIDS: [of(labels(), 31, 31, 31, 31)], XID_COUNT: [of(counted(31), 1, 1, 2, 3)]}
-        assert xids(told, EarlierReading(NOW - 45, counts={31: 1})) == [(31, 20), (31, 5)]
-
-    def test_one_ages_while_another_comes(self) -> None:
-        told = {XID_COUNT: [of(counted(31), 2, 1, 1, 2), of(counted(79), 1)]}
-        assert xids(told, EarlierReading(NOW - 50, counts={31: 2})) == [(31, 5), (79, 5)]
-
-    def test_the_first_is_new_where_there_were_none(self) -> None:
-        told = {XID_COUNT: [of(counted(), 0, 0, ago=20), of(counted(48), 1)]}
-        assert xids(told) == xids(told, EarlierReading(NOW - 30, counts={})) == [(48, 5)]
-
-    def test_an_exporter_that_starts_anew_counts_from_nothing(self) -> None:
-        before, after = counted(31), counted(31, pod="nvidia-dcgm-exporter-b7x2c")
-        told = [of(before, 3, 3, ago=50), of(counted(pod="nvidia-dcgm-exporter-b7x2c"), 0, ago=35)]
-        assert xids({XID_COUNT: [*told, of(after, 1, 1)]}, EarlierReading(NOW - 60, counts={31: 3})) == [
-            (31, 20)
-        ]
-
-    def test_what_was_told_before_is_not_told_again(self) -> None:
-        told = {XID_COUNT: [of(counted(79), 1, 1, 1)]}
-        assert xids(told, EarlierReading(NOW - 200, counts={79: 1})) == []
-
-    def test_after_a_long_silence_all_that_is_counted_is_new(self) -> None:
-        told = {XID_COUNT: [of(counted(79), 1, 1, 1)]}
-        assert xids(told, EarlierReading(NOW - 400, counts={79: 1})) == [(79, 35)]
-
-    def test_what_stands_there_at_the_first_look_is_not_told(self) -> None:
-        told = {XID_COUNT: [of(counted(79), 1, 1)]}
-        assert xids(told) == xids(told, EarlierReading(NOW - 100, last=79)) == []
-
-    def test_instances_of_one_gpu_tell_it_once(self) -> None:
-        parts = [counted(31, GPU_I_ID=number, GPU_I_PROFILE="1g.10gb") for number in "78"]
-        assert xids({XID_COUNT: [of(part, 1, 2) for part in parts]}) == [(31, 5)]
-
-    @pytest.mark.parametrize("number", ["", "0", "x", "9" * 900])
-    def test_what_is_no_xid_is_left(self, number: str) -> None:
-        told = {XID_COUNT: [of(labels(xid=number), 1, 2)]}
-        assert xids(told) == []
-
-    def test_what_was_counted_is_kept_for_the_next_look(self) -> None:
-        _, report = only({XID_COUNT: [of(counted(79), 1), of(counted(31), 2), of(counted(8), 1, ago=20)]})
-        assert report["gpus"][0]["xid_counts"] == [{"xid": 31, "count": 2}, {"xid": 79, "count": 1}]
-        assert "xid_counts" not in only({UTIL: [of(labels(), 1)]})[1]["gpus"][0]
+@pytest.mark.parametrize(("series", "seen", "new"), LAST_XIDS.values(), ids=LAST_XIDS)
+def test_new_xids_by_the_gauge_of_the_last(
+    series: list[Series], seen: EarlierReading | None, new: list[tuple[int, float]]
+) -> None:
+    assert xids({XIDS: series}, seen) == new
 
 
-class TestWhatIsNoFigure:
-    @pytest.mark.parametrize("value", [-1, 2147483632, 1.8446744073709552e19, 9.22e18])
-    def test_dcgms_blanks_are_none(self, value: float) -> None:
-        _, report = only({UTIL: [of(labels(), value)], USED: [of(labels(), 10)]})
+RESTARTED = "nvidia-dcgm-exporter-b7x2c"
+FIRST_48 = [of(counted(), 0, 0, ago=20), of(counted(48), 1)]
+COUNTED_79 = [of(counted(79), 1, 1, 1)]
+COUNTED_XIDS: dict[str, tuple[list[Series], EarlierReading | None, list[tuple[int, float]]]] = {
+    "one ages while another comes": (
+        [of(counted(31), 2, 1, 1, 2), of(counted(79), 1)],
+        EarlierReading(NOW - 50, counts={31: 2}),
+        [(31, 5), (79, 5)],
+    ),
+    "the first after none, at the first reading": (FIRST_48, None, [(48, 5)]),
+    "the first after none": (FIRST_48, EarlierReading(NOW - 30, counts={}), [(48, 5)]),
+    "a restarted exporter counts from 0": (
+        [
+            of(counted(31), 3, 3, ago=50),
+            of(counted(pod=RESTARTED), 0, ago=35),
+            of(counted(31, pod=RESTARTED), 1, 1),
+        ],
+        EarlierReading(NOW - 60, counts={31: 3}),
+        [(31, 20)],
+    ),
+    "seen before": (COUNTED_79, EarlierReading(NOW - 200, counts={79: 1}), []),
+    "all are new after a long silence": (COUNTED_79, EarlierReading(NOW - 400, counts={79: 1}), [(79, 35)]),
+    "of unknown age at the first reading": (COUNTED_79, None, []),
+    "of unknown age at the first reading of counts": (COUNTED_79, EarlierReading(NOW - 100, last=79), []),
+    "once for all instances of a GPU": (
+        [of(counted(31, GPU_I_ID=number, GPU_I_PROFILE="1g.10gb"), 1, 2) for number in "78"],
+        None,
+        [(31, 5)],
+    ),
+    **{
+        f"no Xid: {number[:1]}": ([of(labels(xid=number), 1, 2)], None, [])
+        for number in ("", "0", "x", "9" * 900)
+    },
+}
+
+
+@pytest.mark.parametrize(("series", "seen", "new"), COUNTED_XIDS.values(), ids=COUNTED_XIDS)
+def test_new_xids_by_the_gauge_of_recent_counts(
+    series: list[Series], seen: EarlierReading | None, new: list[tuple[int, float]]
+) -> None:
+    assert xids({XID_COUNT: series}, seen) == new
+
+
+def test_counts_show_the_same_xid_twice() -> None:
+    series = {XIDS: [of(labels(), 31, 31, 31, 31)], XID_COUNT: [of(counted(31), 1, 1, 2, 3)]}
+    assert xids(series, EarlierReading(NOW - 45, counts={31: 1})) == [(31, 20), (31, 5)]
+
+
+def test_counts_are_kept_for_the_next_reading() -> None:
+    _, report = only({XID_COUNT: [of(counted(79), 1), of(counted(31), 2), of(counted(8), 1, ago=20)]})
+    assert report["gpus"][0]["xid_counts"] == [{"xid": 31, "count": 2}, {"xid": 79, "count": 1}]
+    assert "xid_counts" not in only({UTIL: [of(labels(), 1)]})[1]["gpus"][0]
+
+
+class TestFigures:
+    @pytest.mark.parametrize(
+        ("value", "ago"), [(-1, 5), (2147483632, 5), (1.8446744073709552e19, 5), (9.22e18, 5), (99, 60)]
+    )
+    def test_a_blank_of_dcgm_or_an_old_sample_is_left_out(self, value: float, ago: float) -> None:
+        _, report = only({UTIL: [of(labels(), value, ago=ago)], USED: [of(labels(), 10)]})
         assert "utilization_percent" not in report["gpus"][0]
 
-    def test_a_metric_that_fell_silent_is_of_before(self) -> None:
-        _, report = only({UTIL: [of(labels(), 99, ago=60)], USED: [of(labels(), 10)]})
-        assert "utilization_percent" not in report["gpus"][0]
-
-    def test_a_gpu_that_fell_silent_keeps_its_place_and_tells_nothing(self) -> None:
+    def test_a_silent_gpu_stays_in_the_inventory_without_a_sample(self) -> None:
         batch, report = only({UTIL: [of(labels(), 1), of(labels(SECOND), 2, ago=60)]})
         assert [gpu["uuid"] for gpu in report["gpus"]] == [FIRST]
         assert [gpu["uuid"] for gpu in batch["inventory"]["gpus"]] == [FIRST, SECOND]
 
-    def test_without_utilisation_profiling_tells_it(self) -> None:
+    def test_profiling_stands_in_for_absent_utilization(self) -> None:
         _, report = only({ACTIVE: [of(labels(), 0.999)]})
         assert report["gpus"][0]["utilization_percent"] == 100
 
@@ -309,14 +307,12 @@ class TestWhatIsNoFigure:
         assert only(told, memory_mib={FIRST: 81559})[0]["inventory"]["gpus"][0]["memory_mib"] == 81559
         assert only(told, memory_mib={FIRST: 40960})[0]["inventory"]["gpus"][0]["memory_mib"] == 81558
 
-    def test_a_series_without_a_name_of_its_gpu_is_of_none(self) -> None:
-        assert not list(batches({UTIL: [of({"Hostname": "gpu-1"}, 4)]}, Known(NODES), NOW))
-
-    def test_nothing_is_made_of_nothing(self) -> None:
-        assert not list(batches({UTIL: [Series(labels(), [])], XIDS: []}, Known(NODES), NOW))
+    @pytest.mark.parametrize("series", [of({"Hostname": "gpu-1"}, 4), Series(labels(), [])])
+    def test_a_series_without_a_uuid_or_a_sample_makes_no_batch(self, series: Series) -> None:
+        assert not list(batches({UTIL: [series], XIDS: []}, Known(NODES), NOW))
 
 
-def test_nodes_are_told_apart_and_a_scrape_has_one_number() -> None:
+def test_each_node_has_a_batch_numbered_by_its_scrape() -> None:
     told = {UTIL: [of(labels(), 1), of(labels(SECOND, node="gpu-2"), 2, ago=9)]}
     found = list(batches(told, Known(NODES), NOW))
     assert [batch["node"] for batch in found] == ["gpu-1", "gpu-2"]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from clusters.models import Gpu, Node
 from monitoring.agent.look import Looker
 from monitoring.agent.push import Answer, Portal, Pusher, Spool
-from monitoring.agent.schema import Report
-from monitoring.intake import tokens
 from monitoring.models import AgentState, Figure
 from tests.cast import Cast
-from tests.monitoring.agent.conftest import looker, node  # noqa: F401
+from tests.monitoring.agent.conftest import Make, looker, node  # noqa: F401
 from tests.monitoring.agent.stand_in import Gpu as Told
 from tests.monitoring.agent.stand_in import Running, StandIn
 from tests.shared.agent_reports import GPU_0, GPU_1, send
 
 pytestmark = pytest.mark.django_db
-Make = Callable[[StandIn | None], Looker]
 
 
 class Receiver(Portal):
@@ -34,14 +29,22 @@ class Receiver(Portal):
         return Answer(answer.status_code, answer.content.decode(), float(after) if after else None)
 
 
-def report(looker: Looker, sequence: int) -> Report:  # noqa: F811
-    return {"sequence": sequence, **looker.look()}
+def pushing(spool: Spool, secret: str, node: str = "gpu-1") -> Pusher:  # noqa: F811
+    return Pusher(spool, Receiver(secret), node)
 
 
-def test_what_an_agent_tells_is_taken_whole(cast: Cast, looker: Make) -> None:  # noqa: F811
-    seen, spool = looker(StandIn(Told(GPU_0, processes=[Running(1)]), Told(GPU_1))), Spool()
-    pusher = Pusher(spool, Receiver(tokens.issue(cast.admin, cast.cluster, "nodes")[1]), "gpu-1")
-    spool.put(report(seen, 1))
+@pytest.fixture
+def spool() -> Spool:
+    return Spool()
+
+
+def put(spool: Spool, looker: Looker) -> None:  # noqa: F811
+    spool.put({"sequence": 1, **looker.look()})
+
+
+def test_a_report_is_taken_whole(secret: str, looker: Make, spool: Spool) -> None:  # noqa: F811
+    seen, pusher = looker(StandIn(Told(GPU_0, processes=[Running(1)]), Told(GPU_1))), pushing(spool, secret)
+    put(spool, seen)
     pusher.inventory = seen.inventory
     assert pusher.push() == 0
     assert (len(spool), pusher.refused, pusher.sent) == (0, 0, 1)
@@ -49,20 +52,20 @@ def test_what_an_agent_tells_is_taken_whole(cast: Cast, looker: Make) -> None:  
     assert (Figure.objects.count(), AgentState.objects.get().driver_version) == (2, "570.86.15")
 
 
-def test_an_agent_without_nvml_is_heard(cast: Cast, looker: Make) -> None:  # noqa: F811
-    spool = Spool()
-    spool.put(report(looker(None), 1))
-    Pusher(spool, Receiver(tokens.issue(cast.admin, cast.cluster, "nodes")[1]), "gpu-1").push()
+def test_a_report_without_nvml_is_taken(secret: str, looker: Make, spool: Spool) -> None:  # noqa: F811
+    put(spool, looker(None))
+    pushing(spool, secret).push()
     assert "library_missing" in {trouble["code"] for trouble in AgentState.objects.get().troubles}
 
 
-def test_a_report_of_a_node_that_is_new_is_kept_until_the_node_was_seen(
+def test_a_report_of_a_new_node_is_kept_until_berth_has_seen_the_node(
     cast: Cast,
+    secret: str,
     looker: Make,  # noqa: F811
+    spool: Spool,
 ) -> None:
-    seen, spool = looker(StandIn(Told(GPU_0))), Spool()
-    pusher = Pusher(spool, Receiver(tokens.issue(cast.admin, cast.cluster, "nodes")[1]), "gpu-9")
-    spool.put(report(seen, 1))
+    seen, pusher = looker(StandIn(Told(GPU_0))), pushing(spool, secret, "gpu-9")
+    put(spool, seen)
     pusher.inventory = seen.inventory
     assert pusher.push() > 0
     assert (len(spool), Gpu.objects.count()) == (1, 0)

@@ -19,6 +19,8 @@ from tests.cast import Cast
 from tests.shared.agent_reports import GPU_0, GPU_1, batch, facts, holding, report, sample, send
 from tests.shared.workspace_rows import make_workspace
 
+pytestmark = pytest.mark.django_db
+
 
 @pytest.mark.parametrize("place", ["sent_at", "power_watts"])
 def test_a_number_larger_than_any_float_is_refused(place: str) -> None:
@@ -30,36 +32,29 @@ def test_a_number_larger_than_any_float_is_refused(place: str) -> None:
     assert refused.value.status == 400
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("uuid", ["MIG-" + "x" * 2000, GPU_0], ids=["endless", "the GPU's own"])
-def test_a_part_of_a_gpu_may_have_any_name(cast: Cast, uuid: str) -> None:
-    _token, secret = tokens.issue(cast.admin, cast.cluster, "nodes")
+def test_a_part_of_a_gpu_may_have_any_name(secret: str, uuid: str) -> None:
     whole = facts(mig_devices=[{"uuid": uuid, "name": "1g"}])
     told = sample(mig=[{"uuid": uuid, "memory_used_mib": 5}])
     assert send(secret, batch(report(1, told), gpus=[whole])).status_code == 204
 
 
-@pytest.mark.django_db
-def test_fewer_errors_than_none_are_none(cast: Cast) -> None:
-    _token, secret = tokens.issue(cast.admin, cast.cluster, "nodes")
+def test_a_negative_count_of_errors_is_none(secret: str) -> None:
     told = report(1, sample(ecc_uncorrected_since_boot=-1))
     assert send(secret, batch(told, gpus=[facts()])).status_code == 204
     assert Gpu.objects.get().trusted_errors == 0
 
 
-@pytest.mark.django_db
 def test_a_node_that_names_other_gpus_each_time_fills_no_table(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
+    secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpus, "MOST_GPUS", 4)
-    _token, secret = tokens.issue(cast.admin, cast.cluster, "nodes")
     for sequence in range(3):
         told = [facts(index, f"GPU-{sequence}-{index}") for index in range(3)]
         assert send(secret, batch(report(sequence), gpus=told)).status_code == 204
     assert Gpu.objects.count() == 4
 
 
-@pytest.mark.django_db
 def test_a_late_report_of_another_cluster_puts_no_figures_into_a_run(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     Claim.objects.filter(holder_id=workspace.pk).update(admitted_at=timezone.now() - timedelta(hours=1))
@@ -72,9 +67,7 @@ def test_a_late_report_of_another_cluster_puts_no_figures_into_a_run(cast: Cast)
         assert [track.runs for track in Track.objects.filter(cluster=cluster)] == [runs]
 
 
-@pytest.mark.django_db
-def test_a_storm_of_one_error_is_kept_and_judged_as_one(cast: Cast) -> None:
-    _token, secret = tokens.issue(cast.admin, cast.cluster, "nodes")
+def test_a_storm_of_one_error_is_kept_and_judged_as_one(cast: Cast, secret: str) -> None:
     now = timezone.now()
     storm = [{"xid": 31, "at": now.timestamp() - ago, "uuid": GPU_0} for ago in (3, 2, 1)]
     reports = (report(1, xids=[*storm, {"xid": 31, "at": 0, "uuid": GPU_1}]), report(2, xids=storm))

@@ -62,14 +62,14 @@ class TestGpus:
         send(secret, batch(report(3, sample(), sample(GPU_1)), gpus=[facts(), facts(1, GPU_1)]))
         assert [gpu.sample["state"] for gpu in Gpu.objects.order_by("index")] == ["ok", "ok"]
 
-    def test_do_nothing_that_anybody_knows_when_nvml_does_not_answer(self, secret: str) -> None:
+    def test_have_unknown_use_while_nvml_does_not_answer(self, secret: str) -> None:
         send(secret, batch(report(1)))
         told = report(2, troubles=[{"code": "library_missing", "detail": ""}], gpus=[])
         send(secret, batch(told))
         assert Gpu.objects.get().utilization_percent is None
         assert AgentState.objects.get().troubles == told["troubles"]
 
-    def test_without_answers_tell_none_and_no_zero(self, secret: str) -> None:
+    def test_that_do_not_answer_have_no_figures(self, secret: str) -> None:
         send(secret, batch(report(1, {"uuid": GPU_0, "state": "failing", "failed": {"power": "unknown"}})))
         assert (Gpu.objects.get().utilization_percent, Figure.objects.get().power_watts) == (None, None)
 
@@ -86,9 +86,7 @@ class TestGpus:
             body = batch(
                 report(sequence, *map(sample, uuids)), gpus=[facts(at, uuid) for at, uuid in enumerate(uuids)]
             )
-            with CaptureQueriesContext(
-                connection,
-            ) as seen:
+            with CaptureQueriesContext(connection) as seen:
                 assert send(secret, body).status_code == 204
             return len(seen)
 
@@ -99,34 +97,27 @@ class TestGpus:
 
 
 class TestWhoHasAGpu:
-    def test_is_told_by_the_kubelet(self, secret: str, workspace: Workspace) -> None:
+    def test_comes_from_the_kubelet(self, secret: str, workspace: Workspace) -> None:
         send(secret, batch(report(1, holdings=[holding(pod_of(workspace))])))
         (entry,) = Gpu.objects.get().held_by
         names = {"namespace": "berth-demo", "pod": pod_of(workspace), "container": "workspace"}
         assert entry == names | {"uid": "pod-1"}
         assert [use for _at, use in figures(runs=[workspace.run])] == [50]
 
-    def test_is_told_also_while_nvml_does_not_answer(self, secret: str, workspace: Workspace) -> None:
+    def test_is_known_also_while_nvml_does_not_answer(self, secret: str, workspace: Workspace) -> None:
         send(secret, batch(report(1, ago=5)))
         send(secret, batch(report(2, gpus=[], holdings=[holding(pod_of(workspace))])))
         gpu = Gpu.objects.get()
         assert (len(gpu.held_by), gpu.utilization_percent) == (1, None)
 
-    def test_is_nobody_of_ours_where_a_foreign_pod_has_it(self, secret: str) -> None:
-        send(secret, batch(report(1, holdings=[holding("theirs", namespace="other")])))
-        assert Gpu.objects.get().held_by[0]["pod"] == "theirs"
-        assert Track.objects.get().runs == []
-
-    def test_of_hami_is_told_by_the_pod_itself(self, secret: str, workspace: Workspace) -> None:
+    def test_comes_from_the_pods_row_with_hami(self, secret: str, workspace: Workspace) -> None:
         PodUsage.objects.update(devices=[{"id": GPU_1, "memory_mib": 20480, "cores": 25}])
         told = holding(pod_of(workspace), None, device=f"{GPU_0}-3")
-        send(
-            secret,
-            batch(report(1, sample(), sample(GPU_1), holdings=[told]), gpus=[facts(), facts(1, GPU_1)]),
-        )
+        both = report(1, sample(), sample(GPU_1), holdings=[told])
+        send(secret, batch(both, gpus=[facts(), facts(1, GPU_1)]))
         assert [len(gpu.held_by) for gpu in Gpu.objects.order_by("index")] == [0, 1]
 
-    def test_shares_it_with_their_own_part_told(self, cast: Cast, secret: str, workspace: Workspace) -> None:
+    def test_has_its_own_part_of_a_shared_gpu(self, cast: Cast, secret: str, workspace: Workspace) -> None:
         other = make_workspace(cast, cast.carol, name="exp-2")
         PodUsage.objects.create(
             cluster=cast.cluster, uid="pod-2", namespace="berth-second", name=pod_of(other), node="gpu-1",
@@ -150,7 +141,7 @@ class TestWhoHasAGpu:
     def test_has_an_instance_of_mig_and_not_its_neighbours(self, secret: str, workspace: Workspace) -> None:
         migs = ["MIG-00000000-0000-4000-8000-00000000000a", "MIG-00000000-0000-4000-8000-00000000000b"]
         told = sample(
-            mig=[{"uuid": migs[0], "memory_used_mib": 700}, {"uuid": migs[1], "memory_used_mib": 9}]
+            mig=[{"uuid": uuid, "memory_used_mib": mib} for uuid, mib in zip(migs, (700, 9), strict=True)]
         )
         cut = facts(mig=True, mig_devices=[{"uuid": uuid, "name": "1g.10gb"} for uuid in migs])
         held = [holding(pod_of(workspace), migs[0], resource="nvidia.com/mig-1g.10gb")]
@@ -174,11 +165,11 @@ class TestTime:
         assert abs(newest - time.time()) < 20
         assert newest - figures()[0][0] == pytest.approx(5, abs=1)
 
-    def test_is_never_to_come(self, secret: str) -> None:
+    def test_is_never_in_the_future(self, secret: str) -> None:
         send(secret, batch(report(1, ago=-20)))
         assert figures()[0][0] <= time.time()
 
-    def test_of_a_run_that_is_over_is_told_to_that_run(
+    def test_decides_which_run_a_late_report_is_about(
         self, cast: Cast, secret: str, workspace: Workspace
     ) -> None:
         """Check with a pod name that the next run has too."""
@@ -274,7 +265,7 @@ class TestHealth:
         assert judged == ["gpu-1", "gpu-1"]
         assert (XidEvent.objects.get().xid, XidEvent.objects.get().gpu) == (79, "")
 
-    def test_hears_of_troubles_without_samples(self, secret: str, judged: list[str]) -> None:
+    def test_takes_problems_without_samples(self, secret: str, judged: list[str]) -> None:
         body = batch() | {"troubles": [{"code": "driver_not_loaded", "detail": "no module"}]}
         assert send(secret, body, "health").status_code == 204
         assert AgentState.objects.get().troubles == body["troubles"]

@@ -52,20 +52,24 @@ def silent(sequence: int, **more: Any) -> dict[str, Any]:
     return told
 
 
+def held(sequence: int, workspace: Workspace, **more: Any) -> dict[str, Any]:
+    return batch(report(sequence, holdings=[holding(pod_of(workspace))], **more))
+
+
 def count(*runs: uuid.UUID | None) -> int:
     tracks = Track.objects.filter(runs=[run for run in runs if run])
     return Figure.objects.filter(track_id__in=list(tracks.values_list("pk", flat=True))).count()
 
 
 def test_the_last_holder_stays_as_long_as_its_pod_is_there(secret: str, workspace: Workspace) -> None:
-    send(secret, batch(report(1, holdings=[holding(pod_of(workspace))], ago=15)))
+    send(secret, held(1, workspace, ago=15))
     send(secret, batch(silent(2, ago=10), silent(3, ago=5)))
     assert [entry["pod"] for entry in Gpu.objects.get().held_by] == [pod_of(workspace)]
     assert count(workspace.run) == 3
 
 
-def test_when_its_pod_is_gone_figures_are_nobodys(secret: str, workspace: Workspace) -> None:
-    send(secret, batch(report(1, holdings=[holding(pod_of(workspace))], ago=15)))
+def test_without_its_pod_the_last_holder_is_none(secret: str, workspace: Workspace) -> None:
+    send(secret, held(1, workspace, ago=15))
     PodUsage.objects.all().delete()
     send(secret, batch(silent(2)))
     assert Gpu.objects.get().held_by == []
@@ -73,22 +77,20 @@ def test_when_its_pod_is_gone_figures_are_nobodys(secret: str, workspace: Worksp
 
 
 def test_the_next_run_of_the_same_name_is_not_the_holder(secret: str, workspace: Workspace) -> None:
-    send(secret, batch(report(1, holdings=[holding(pod_of(workspace))], ago=15)))
+    send(secret, held(1, workspace, ago=15))
     before = runs_again(workspace)
     send(secret, batch(silent(2)))
     assert Gpu.objects.get().held_by == []
     assert (count(before), count(workspace.run), count()) == (1, 0, 1)
 
 
-def test_what_a_stranger_does_on_the_gpu_is_not_shown_to_who_had_it(
+def test_figures_of_a_stranger_are_not_shown_to_the_holder_before(
     cast: Cast, secret: str, workspace: Workspace
 ) -> None:
     """Check that Bob, who has another GPU now, does not see Carol, of another tenant, on his old one."""
     both = [facts(), facts(1, GPU_1)]
-    send(
-        secret,
-        batch(report(1, sample(), sample(GPU_1), holdings=[holding(pod_of(workspace))]), gpus=both),
-    )
+    told = report(1, sample(), sample(GPU_1), holdings=[holding(pod_of(workspace))])
+    send(secret, batch(told, gpus=both))
     runs_again(workspace)
     has_pod(make_workspace(cast, cast.carol, name="theirs"), "pod-3")
     busy = sample(utilization_percent=99)
@@ -98,7 +100,7 @@ def test_what_a_stranger_does_on_the_gpu_is_not_shown_to_who_had_it(
     assert not Track.objects.filter(runs__contains=[workspace.run]).exists()
 
 
-def test_a_late_report_says_nothing_of_whose_a_gpu_is_now(secret: str, workspace: Workspace) -> None:
+def test_a_late_report_changes_no_holder_of_now(secret: str, workspace: Workspace) -> None:
     """Check that the late pod's name stands for the run before, and that reports without holdings have no holder."""
     late = report(1, holdings=[holding(pod_of(workspace))], ago=1800)
     Claim.objects.update(admitted_at=timezone.now() - timedelta(hours=1))
@@ -111,11 +113,12 @@ def test_a_foreign_pod_stays_the_last_holder(secret: str) -> None:
     send(secret, batch(report(1, holdings=[holding("theirs", namespace="other")], ago=15)))
     send(secret, batch(silent(2)))
     assert [entry["pod"] for entry in Gpu.objects.get().held_by] == ["theirs"]
+    assert Track.objects.get().runs == []
 
 
-def test_where_the_kubelet_speaks_again_its_word_counts(secret: str, workspace: Workspace) -> None:
-    send(secret, batch(report(1, holdings=[holding(pod_of(workspace))], ago=15)))
+def test_the_kubelets_next_answer_counts(secret: str, workspace: Workspace) -> None:
+    send(secret, held(1, workspace, ago=15))
     runs_again(workspace)
     send(secret, batch(silent(2, ago=10)))
-    send(secret, batch(report(3, holdings=[holding(pod_of(workspace))])))
+    send(secret, held(3, workspace))
     assert count(workspace.run) == 1
