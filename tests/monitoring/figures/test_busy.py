@@ -64,20 +64,25 @@ def used(*by: str, now: datetime = NOW, where: Q = EVERYTHING[0]) -> dict[Any, f
 # --- What counts
 
 
-def test_an_hour_at_half_is_half_an_hour(stage: Stage) -> None:
-    run = held(stage, NOON, NOON + HOUR)
-    told(run, range(NOON, NOON + HOUR, 15), 50)
-    assert used("tenant_id") == {run.tenant_id: pytest.approx(0.5)}
+@pytest.mark.parametrize(
+    ("seconds", "gpus", "samples", "used_hours"),
+    [
+        (HOUR, 1, {"GPU-0": (range(0, HOUR, 15), 50)}, 0.5),
+        (HOUR, 2, {"GPU-0": (range(0, HOUR, 15), 100), "GPU-1": (range(0, HOUR, 60), 25)}, 1.25),
+        (MINUTE, 1, {"GPU-0": (range(0, 30, 5), 100), "GPU-1": (range(30, MINUTE, 5), 100)}, 1 / 60),
+    ],
+    ids=["half of an hour", "two GPUs", "one GPU after the other"],
+)
+def test_use_is_summed_over_time_and_gpus(
+    stage: Stage, seconds: int, gpus: int, samples: dict[str, tuple[range, int]], used_hours: float
+) -> None:
+    run = held(stage, NOON, NOON + seconds, gpus)
+    for device, (times, use) in samples.items():
+        told(run, (NOON + second for second in times), use, device)
+    assert used("tenant_id") == {run.tenant_id: pytest.approx(used_hours)}
 
 
-def test_each_gpu_of_a_run_counts(stage: Stage) -> None:
-    run = held(stage, NOON, NOON + HOUR, 2)
-    told(run, range(NOON, NOON + HOUR, 15), 100)
-    told(run, range(NOON, NOON + HOUR, 60), 25, "GPU-1")
-    assert used("tenant_id") == {run.tenant_id: pytest.approx(1.25)}
-
-
-def test_only_told_time_counts_and_idle_is_not_untold(stage: Stage) -> None:
+def test_only_reported_time_counts_and_idle_is_reported(stage: Stage) -> None:
     run = held(stage, NOON, NOON + 4 * HOUR)
     told(run, range(NOON, NOON + HOUR, 15), 0)
     assert used("tenant_id") == {run.tenant_id: 0}
@@ -85,7 +90,7 @@ def test_only_told_time_counts_and_idle_is_not_untold(stage: Stage) -> None:
     assert used("tenant_id") == {run.tenant_id: pytest.approx(0.5)}
 
 
-def test_silence_stays_none_when_its_hour_has_become_one_figure(stage: Stage) -> None:
+def test_silence_does_not_count_in_a_figure_of_an_hour(stage: Stage) -> None:
     run = held(stage, NOON, NOON + HOUR)
     told(run, range(NOON, NOON + 15 * MINUTE, 5), 100)
     thinning.thin(NOON + 40 * DAY)
@@ -93,7 +98,7 @@ def test_silence_stays_none_when_its_hour_has_become_one_figure(stage: Stage) ->
     assert used("tenant_id") == {run.tenant_id: pytest.approx(0.25)}
 
 
-def test_what_comes_late_and_stands_beside_its_minute_counts_no_minute_twice(stage: Stage) -> None:
+def test_a_late_figure_beside_its_minute_counts_no_minute_twice(stage: Stage) -> None:
     run = held(stage, NOON, NOON + HOUR)
     told(run, range(NOON, NOON + MINUTE, 15), 100)
     thinning.thin(NOON + 3 * HOUR)
@@ -102,33 +107,26 @@ def test_what_comes_late_and_stands_beside_its_minute_counts_no_minute_twice(sta
     assert used("tenant_id") == {run.tenant_id: pytest.approx(1 / 60)}
 
 
-def test_nothing_is_known_where_nobody_told_the_use(stage: Stage) -> None:
+def test_without_reports_of_use_nothing_is_known(stage: Stage) -> None:
     run = held(stage, NOON, NOON + HOUR)
     assert used("tenant_id") == {}
     told(run, range(NOON, NOON + HOUR, 15), None)
     assert used("tenant_id") == {}
 
 
-def test_the_time_beyond_the_run_is_not_its_own(stage: Stage) -> None:
+def test_figures_beyond_the_run_do_not_count(stage: Stage) -> None:
     run = held(stage, NOON + 20, NOON + 80)
     told(run, range(NOON, NOON + 5 * MINUTE, 5), 100)
     assert used("tenant_id") == {run.tenant_id: pytest.approx(60 / HOUR)}
 
 
-def test_a_pod_that_came_anew_on_another_gpu_held_one(stage: Stage) -> None:
-    run = held(stage, NOON, NOON + MINUTE)
-    told(run, range(NOON, NOON + 30, 5), 100)
-    told(run, range(NOON + 30, NOON + MINUTE, 5), 100, "GPU-1")
-    assert used("tenant_id") == {run.tenant_id: pytest.approx(1 / 60)}
-
-
-def test_what_runs_counts_up_to_now(stage: Stage) -> None:
+def test_a_running_claim_counts_up_to_now(stage: Stage) -> None:
     run = run_of(stage, at(NOON))
     told(run, range(NOON, NOON + HOUR, 5), 100)
     assert used("tenant_id", now=at(NOON + 90)) == {run.tenant_id: pytest.approx(90 / HOUR)}
 
 
-def test_it_is_of_the_days_that_are_asked_for(stage: Stage) -> None:
+def test_use_is_split_by_day(stage: Stage) -> None:
     midnight = NOON + 12 * HOUR
     run = held(stage, midnight - HOUR, midnight + HOUR)
     told(run, range(midnight - HOUR, midnight + HOUR, 60), 100)
@@ -146,7 +144,7 @@ def test_a_mig_instance_is_its_part_of_a_gpu(stage: Stage) -> None:
     assert used("pool_id") == {pool.pk: pytest.approx(1 / 14)}
 
 
-def test_of_a_pool_that_was_cut_otherwise_then_it_is_no_more_than_was_held(stage: Stage) -> None:
+def test_use_is_never_more_than_was_held_though_the_pool_was_divided_otherwise(stage: Stage) -> None:
     pool = stage.another_pool("mig", sharing=Sharing.MIG, units_per_gpu=7)
     run = held(stage, NOON, NOON + HOUR, pool=pool)
     told(run, range(NOON, NOON + HOUR, 15), 100, MIG)
@@ -156,14 +154,14 @@ def test_of_a_pool_that_was_cut_otherwise_then_it_is_no_more_than_was_held(stage
 
 
 @pytest.mark.parametrize("sharing", [Sharing.TIME_SLICING, Sharing.MPS, Sharing.HAMI, Sharing.GPU_MANAGER])
-def test_of_a_gpu_that_several_share_nothing_is_anybodys(stage: Stage, sharing: Sharing) -> None:
+def test_use_of_a_shared_gpu_counts_for_no_run(stage: Stage, sharing: Sharing) -> None:
     pool = stage.another_pool("shared", sharing=sharing, units_per_gpu=4)
     run = held(stage, NOON, NOON + HOUR, pool=pool)
     told(run, range(NOON, NOON + HOUR, 15), 100)
     assert used("pool_id") == {}
 
 
-def test_a_gpu_that_another_run_was_seen_on_too_is_nobodys(stage: Stage) -> None:
+def test_use_of_a_gpu_with_two_runs_counts_for_neither(stage: Stage) -> None:
     one, other = held(stage, NOON, NOON + HOUR), held(stage, NOON, NOON + HOUR, by=stage.cast.carol)
     told(one, range(NOON, NOON + HOUR, 15), 100, runs=frozenset({one.pk, other.pk}))
     told(one, range(NOON, NOON + HOUR, 15), 70, is_share=True)
@@ -171,7 +169,7 @@ def test_a_gpu_that_another_run_was_seen_on_too_is_nobodys(stage: Stage) -> None
     assert used("tenant_id") == {}
 
 
-def test_whose_hours_are_not_asked_for_has_none_in_the_answer(stage: Stage) -> None:
+def test_the_answer_has_only_the_tenants_asked_for(stage: Stage) -> None:
     mine, theirs = held(stage, NOON, NOON + HOUR), held(stage, NOON, NOON + HOUR, by=stage.cast.carol)
     told(mine, range(NOON, NOON + HOUR, 15), 10)
     told(theirs, range(NOON, NOON + HOUR, 15), 90, "GPU-1")
@@ -191,15 +189,9 @@ def lives(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a run, reports about its GPUs by second, and times of thinning: before some reports come, and after."""
     grain = draw(st.sampled_from([1, MINUTE]))
     length = draw(st.integers(1, 90 * MINUTE // grain)) * grain
-    stretches = st.lists(
-        st.tuples(
-            st.integers(0, length - 1),
-            st.integers(1, 40 * MINUTE),
-            st.sampled_from([5, 15, 60]),
-            st.integers(0, 100),
-        ),
-        max_size=3,
-    )
+    # First second, length, seconds between two reports, use in percent.
+    stretch = (st.integers(0, length - 1), st.integers(1, 40 * MINUTE), st.sampled_from([5, 15, 60]))
+    stretches = st.lists(st.tuples(*stretch, st.integers(0, 100)), max_size=3)
     return {
         "slack": 0 if grain == MINUTE else 2 * MINUTE,
         "begin": NOON + 11 * HOUR + draw(st.integers(0, 2 * HOUR // grain)) * grain,
@@ -277,32 +269,22 @@ def seconds_by_day() -> dict[date, float]:
 
 
 def tell_some(run: Claim, samples: list[dict[int, int]], parts: int, part: int) -> None:
-    put(
-        [
-            Sample(
-                TrackIdentity(run.pool.cluster_id, "gpu-1", f"GPU-{gpu}", runs=frozenset({run.pk})),
-                second,
-                use,
-            )
-            for gpu, of_gpu in enumerate(samples)
-            for number, (second, use) in enumerate(of_gpu.items())
-            if number % parts == part
-        ]
-    )
+    for gpu, of_gpu in enumerate(samples):
+        of = TrackIdentity(run.pool.cluster_id, "gpu-1", f"GPU-{gpu}", runs=frozenset({run.pk}))
+        numbered = enumerate(of_gpu.items())
+        put([Sample(of, second, use) for number, (second, use) in numbered if number % parts == part])
 
 
 @given(life=lives())
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
-def test_it_is_the_integral_of_use_over_told_time_whatever_the_figures_age(
-    stage: Stage, life: dict[str, Any]
-) -> None:
+def test_busy_time_is_the_integral_of_use_at_every_age(stage: Stage, life: dict[str, Any]) -> None:
     check(stage, life)
 
 
 @pytest.mark.slow
 @given(life=lives())
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_it_is_that_integral_in_many_lives_more(stage: Stage, life: dict[str, Any]) -> None:
+def test_busy_time_is_that_integral_in_many_more_lives(stage: Stage, life: dict[str, Any]) -> None:
     check(stage, life)
 
 
@@ -333,7 +315,7 @@ def test_a_day_that_is_over_is_summed_up_once_it_is_thinned_and_its_figures_are_
     assert used("tenant_id", where=Q(tenant=stage.cast.second)) == {}
 
 
-def test_what_runs_on_and_is_released_later_counts_the_same(stage: Stage) -> None:
+def test_a_later_release_changes_no_sum(stage: Stage) -> None:
     run = run_of(stage, at(MIDNIGHT - HOUR))
     told(run, range(MIDNIGHT - HOUR, MIDNIGHT + HOUR, 60), 50)
     busy.sum_up(MIDNIGHT + 3 * HOUR)
@@ -345,7 +327,7 @@ def test_what_runs_on_and_is_released_later_counts_the_same(stage: Stage) -> Non
     assert used("day") == expected
 
 
-def test_what_comes_after_its_day_was_summed_up_counts_once_it_is_thinned(stage: Stage) -> None:
+def test_figures_later_than_the_sum_of_their_day_count_once_thinned(stage: Stage) -> None:
     run = held(stage, NOON, NOON + HOUR)
     told(run, range(NOON, NOON + 30 * MINUTE, 60), 100)
     tasks.thin()
@@ -360,7 +342,7 @@ def test_what_comes_after_its_day_was_summed_up_counts_once_it_is_thinned(stage:
     assert used("day") == {TODAY: pytest.approx(1)}
 
 
-def test_a_day_on_which_nobody_told_anything_is_not_asked_again(stage: Stage) -> None:
+def test_a_day_without_reports_is_not_read_again(stage: Stage) -> None:
     run = held(stage, NOON, MIDNIGHT + HOUR)
     busy.sum_up(NOON + 30 * DAY)
     assert days_done() == set(), "nothing was ever told"
@@ -380,7 +362,7 @@ def test_days_are_forgotten_as_the_figures_are() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_that_sum_up_at_once_do_each_day_once() -> None:
+def test_two_processes_sum_up_each_day_once() -> None:
     stage = Stage()
     run = held(stage, NOON, NOON + 2 * DAY)
     told(run, range(NOON, NOON + 2 * DAY, HOUR), 50)

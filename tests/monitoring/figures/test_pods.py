@@ -60,13 +60,13 @@ def test_the_same_measurement_counts_once(cast: Cast, workspace: Workspace) -> N
     assert told(workspace)["cpu"] == [0.5]
 
 
-def test_pods_that_run_for_nobody_or_are_gone_leave_nothing(cast: Cast, workspace: Workspace) -> None:
+def test_pods_without_a_run_or_a_row_leave_nothing(cast: Cast, workspace: Workspace) -> None:
     runs_for(cast, None, "tests-gpus")
     tell(cast.cluster, ("tests-gpus", 500, 2**20), ("gone-0", 500, 2**20))
     assert told(workspace) == {}
 
 
-def test_another_clusters_pod_of_that_name_is_another(cast: Cast, workspace: Workspace) -> None:
+def test_a_pod_of_another_cluster_with_that_name_leaves_nothing(cast: Cast, workspace: Workspace) -> None:
     runs_for(cast, workspace.run)
     tell(Cluster.objects.create(slug="other", name="Other"), ("ws-0", 500, 2**20))
     assert told(workspace) == {}

@@ -31,9 +31,7 @@ def gpu_of(
 
 
 def values(figures: Figures, name: str, label: str | None = None) -> list[float]:
-    (line,) = [
-        line for line in figures.series if line.name == name and (label is None or line.label == label)
-    ]
+    (line,) = [line for line in figures.series if line.name == name and label in (None, line.label)]
     return [value for _at, value in line.points if value is not None]
 
 
@@ -42,18 +40,12 @@ def names(figures: Figures) -> list[str]:
 
 
 class TestAGrid:
-    WINDOW = Window(since=1000, until=1060, step_seconds=10)
-
-    def test_has_a_point_for_each_step(self) -> None:
-        assert grid({1000: 1.0, 1050: 2.0}, Window(1000, 1060, 10))[0] == (1000, 1.0)
-        assert [at for at, _value in grid({}, self.WINDOW)] == [1000, 1010, 1020, 1030, 1040, 1050]
-
-    def test_bridges_a_short_silence_between_two_figures(self) -> None:
-        assert grid({1010: 5.0, 1040: 7.0}, self.WINDOW) == [
+    def test_has_a_point_for_each_step_and_bridges_a_short_gap(self) -> None:
+        assert grid({1010: 5.0, 1040: 7.0}, Window(1000, 1060, 10)) == [
             (1000, None), (1010, 5.0), (1020, 5.0), (1030, 5.0), (1040, 7.0), (1050, None),
         ]  # fmt: skip
 
-    def test_leaves_a_long_silence_open(self) -> None:
+    def test_leaves_a_long_gap_open(self) -> None:
         told = grid({1000: 5.0, 1300: 7.0}, Window(1000, 1310, 10))
         assert [value for _at, value in told] == [5.0, *[None] * 29, 7.0]
 
@@ -68,7 +60,7 @@ class TestAWorkspace:
     def workspace(self, cast: Cast) -> Workspace:
         return make_workspace(cast, cast.bob)
 
-    def test_shows_what_its_gpu_did(self, cast: Cast, workspace: Workspace) -> None:
+    def test_shows_the_figures_of_its_gpu(self, cast: Cast, workspace: Workspace) -> None:
         of, now = gpu_of(cast, workspace.run), time.time()
         put([Sample(of, now - 60, 50, 1024, 300.4, 61), Sample(of, now - 30, 90.5, 2048, 310, 63)])
         figures = series.of_workspace(workspace)
@@ -79,19 +71,13 @@ class TestAWorkspace:
         assert (figures.series[0].unit, figures.series[0].label) == ("%", "GPU 0")
         assert (figures.step_seconds, figures.message) == (15, "")
 
-    def test_shows_nothing_of_who_had_the_gpu_before_and_after(
-        self, cast: Cast, workspace: Workspace
-    ) -> None:
-        now = time.time()
-        put(
-            [Sample(gpu_of(cast, uuid4()), now - 300, 11), Sample(gpu_of(cast, workspace.run), now - 200, 22)]
-        )
+    def test_shows_no_figures_of_other_runs_of_the_gpu(self, cast: Cast, workspace: Workspace) -> None:
+        now, own = time.time(), gpu_of(cast, workspace.run)
+        put([Sample(gpu_of(cast, uuid4()), now - 300, 11), Sample(own, now - 200, 22)])
         put([Sample(gpu_of(cast, uuid4()), now - 100, 33), Sample(gpu_of(cast), now - 50, 0)])
         assert values(series.of_workspace(workspace), "gpu_utilization") == [22]
 
-    def test_tells_its_own_part_of_a_shared_gpu_beside_the_whole(
-        self, cast: Cast, workspace: Workspace
-    ) -> None:
+    def test_shows_its_own_part_of_a_shared_gpu_and_the_whole(self, cast: Cast, workspace: Workspace) -> None:
         now = time.time()
         put([Sample(gpu_of(cast, workspace.run, uuid4()), now - 30, 80, 9000)])
         put([Sample(gpu_of(cast, workspace.run, is_share=True), now - 30, None, 3000)])
@@ -100,7 +86,7 @@ class TestAWorkspace:
         assert values(figures, "gpu_memory_used", "GPU 0, your part") == [3000]
         assert "shared" in figures.message
 
-    def test_tells_cpu_and_memory_of_its_pod(self, cast: Cast, workspace: Workspace) -> None:
+    def test_shows_cpu_and_memory_of_its_pod(self, cast: Cast, workspace: Workspace) -> None:
         assert workspace.run is not None
         pod = TrackIdentity(cast.cluster.pk, "gpu-1", runs=frozenset({workspace.run}))
         put([Sample(pod, time.time() - 20, 1.25, 4096)])
@@ -108,9 +94,7 @@ class TestAWorkspace:
         assert (values(figures, "cpu"), values(figures, "memory_used")) == ([1.25], [4096])
         assert "agent" in figures.message  # says that GPU figures need one
 
-    def test_of_an_instance_of_mig_tells_the_memory_and_why_no_use(
-        self, cast: Cast, workspace: Workspace
-    ) -> None:
+    def test_shows_memory_of_a_mig_device_and_why_no_use(self, cast: Cast, workspace: Workspace) -> None:
         put([Sample(gpu_of(cast, workspace.run, device=MIG_0), time.time() - 20, None, 512)])
         figures = series.of_workspace(workspace)
         assert names(figures) == ["gpu_memory_used"]
@@ -120,7 +104,7 @@ class TestAWorkspace:
         waiting = make_workspace(cast, cast.bob, phase="waiting")  # type: ignore[arg-type]
         assert series.of_workspace(waiting).message == "It did not run in this period."
 
-    def test_says_whether_anybody_will_tell(self, cast: Cast, workspace: Workspace) -> None:
+    def test_says_where_figures_will_come_from(self, cast: Cast, workspace: Workspace) -> None:
         assert "agent" in series.of_workspace(workspace).message
         cast.cluster.prometheus_url = "http://prometheus.monitoring:9090"
         cast.cluster.save()
@@ -134,14 +118,12 @@ class TestAWorkspace:
         with django_assert_num_queries(4):  # its runs, their tracks, the figures, the agent
             series.of_workspace(read)
 
-    def test_of_another_pool_since_then_it_speaks_of_that_of_its_run(
-        self, cast: Cast, workspace: Workspace
-    ) -> None:
+    def test_explains_by_the_pool_of_its_run_not_its_next(self, cast: Cast, workspace: Workspace) -> None:
         workspace.pool = Pool.objects.create(cluster=cast.cluster, slug="cpu", name="CPU", resource_name="")
         workspace.save()
         assert "agent" in series.of_workspace(workspace).message
 
-    def test_says_that_the_figures_are_played(self, cast: Cast, workspace: Workspace) -> None:
+    def test_says_that_figures_are_simulated(self, cast: Cast, workspace: Workspace) -> None:
         put([Sample(gpu_of(cast, workspace.run), time.time() - 20, 10)])
         assert not series.of_workspace(workspace).is_simulated
         AgentState.objects.create(
@@ -150,7 +132,7 @@ class TestAWorkspace:
         )  # fmt: skip
         assert series.of_workspace(workspace).is_simulated
 
-    def test_a_gpu_shows_everybody_in_one_line(self, cast: Cast, workspace: Workspace) -> None:
+    def test_a_gpu_of_a_node_shows_all_runs_in_one_line(self, cast: Cast, workspace: Workspace) -> None:
         now = time.time()
         put([Sample(gpu_of(cast, uuid4()), now - 100, 11), Sample(gpu_of(cast, workspace.run), now - 50, 22)])
         found = series.of_node(cast.cluster.pk, "gpu-1")

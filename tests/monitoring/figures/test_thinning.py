@@ -93,14 +93,14 @@ class TestAFigure:
         thinning.thin(NOW)
         assert rows(MINUTE) == [(began, 4, 20, 100)]
 
-    def test_of_a_minute_weighs_as_any_other_however_often_it_was_told(self, cast: Cast) -> None:
+    def test_of_a_minute_weighs_the_same_however_many_its_samples(self, cast: Cast) -> None:
         began = NOW - 3 * DAY
         for at, use in ((0, 100), *((60 + at, 0) for at in range(9))):
             told(cast, began + at, use)
         thinning.thin(NOW)
         assert rows(600) == [(began, 2 * OF_A_MINUTE, 50, None)]
 
-    def test_that_was_not_told_stays_untold(self, cast: Cast) -> None:
+    def test_that_was_not_reported_stays_unknown(self, cast: Cast) -> None:
         began = NOW - 3 * HOUR
         told(cast, began, None, 5)
         told(cast, began + 1, 30, None)
@@ -110,7 +110,7 @@ class TestAFigure:
         thinning.thin(NOW)
         assert rows(MINUTE)[1] == (began + 60, 1, None, 5)
 
-    def test_older_than_is_kept_is_not_even_written(self, cast: Cast) -> None:
+    def test_that_is_too_old_to_keep_is_not_written(self, cast: Cast) -> None:
         told(cast, 0.0, 10)
         told(cast, NOW - 401 * DAY, 10)
         assert Figure.objects.count() == 0
@@ -137,18 +137,13 @@ class TestAFigure:
                     break
             # Each report is in a minute of its own.
             found = [
-                (
-                    row.samples / (OF_A_MINUTE if row.step_seconds > MINUTE else 1),
-                    row.use_thousandths,
-                    row.memory_mib,
-                )
+                (row, row.samples / (OF_A_MINUTE if row.step_seconds > MINUTE else 1))
                 for row in Figure.objects.all()
             ]
-            assert sum(samples for samples, _use, _memory in found) == len(ages)
-            assert sum(samples * use for samples, use, _memory in found if use) == pytest.approx(
-                sum(10_000 * number for number in range(len(ages)))
-            )
-            assert max(memory for _samples, _use, memory in found if memory) == len(ages) - 1
+            assert sum(weight for _row, weight in found) == len(ages)
+            use = sum(weight * (row.use_thousandths or 0) for row, weight in found)
+            assert use == pytest.approx(sum(10_000 * number for number in range(len(ages))))
+            assert max(row.memory_mib or 0 for row, _weight in found) == len(ages) - 1
         else:
             pytest.fail("it never came to its end")
 
@@ -174,11 +169,7 @@ def test_gpus_and_agents_go_with_their_node_and_tracks_with_their_figures() -> N
     told(cast, NOW - 60, 10)
     Node.objects.filter(name="gpu-2").delete()
     thinning.thin(NOW)
-    assert (
-        [gpu.node for gpu in Gpu.objects.all()]
-        == [agent.node for agent in AgentState.objects.all()]
-        == ["gpu-1"]
-    )
+    assert [row.node for model in (Gpu, AgentState) for row in model._default_manager.all()] == ["gpu-1"] * 2
     assert Track.objects.count() == 1
     Track.objects.update(seen_at=now - timedelta(days=402))
     thinning.thin(NOW)
@@ -186,7 +177,7 @@ def test_gpus_and_agents_go_with_their_node_and_tracks_with_their_figures() -> N
 
 
 @pytest.mark.django_db
-def test_troubles_that_were_over_so_long_ago_go_and_those_that_last_stay() -> None:
+def test_old_troubles_that_are_over_are_deleted() -> None:
     cluster = make_cast().cluster
     since = datetime.now(UTC) - timedelta(days=500)
     for code, days in (("old", 401), ("late", 399), ("lasting", None)):
@@ -197,7 +188,7 @@ def test_troubles_that_were_over_so_long_ago_go_and_those_that_last_stay() -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_that_thin_at_once_count_nothing_twice() -> None:
+def test_two_processes_thin_each_figure_once() -> None:
     cast = make_cast()
     began = NOW - 5 * HOUR
     for at in range(0, 2 * HOUR, 60):
