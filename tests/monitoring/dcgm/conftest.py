@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from monitoring.dcgm.prometheus import Series
-from tests.monitoring.dcgm.told import answer
+from tests.monitoring.dcgm.exported import answer
 
 Fault = Callable[[BaseHTTPRequestHandler], None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -13,17 +13,14 @@ import pytest
 from monitoring.dcgm import prometheus
 from monitoring.dcgm.prometheus import NoAnswer, Prometheus, Series
 from tests.monitoring.dcgm.conftest import Fault, Server, send
-from tests.monitoring.dcgm.told import UTIL, labels, of
+from tests.monitoring.dcgm.exported import NOW, SECOND, UTIL, labels, of
 
 SECRET = "a-token-that-nobody-sees"
 
 
 def asked(url: str, token_path: str = "", within_seconds: float = 10) -> list[Series]:
-    client = Prometheus(url, token_path, within_seconds=within_seconds)
-    try:
+    with closing(Prometheus(url, token_path, within_seconds=within_seconds)) as client:
         return client.series(UTIL, minutes=2)
-    finally:
-        client.close()
 
 
 def why(url: str, token_path: str = "", within_seconds: float = 10) -> str:
@@ -72,7 +69,7 @@ def test_the_token_is_read_anew_for_each_reading(server: Server, tmp_path: Path)
     ],
     ids=["no file", "two lines", "empty", "not ascii", "endless"],
 )
-def test_a_token_that_cannot_be_sent_is_told_without_it(
+def test_a_malformed_token_is_an_error_that_does_not_show_it(
     server: Server, tmp_path: Path, content: str | None, words: str
 ) -> None:
     file = tmp_path / "token"
@@ -100,64 +97,55 @@ def speaks_otherwise(request: BaseHTTPRequestHandler) -> None:
     request.close_connection = True
 
 
-VECTOR = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}}).encode()
+FAULTS: dict[str, tuple[Fault, str]] = {
+    "redirect": (answers(302, Location="http://169.254.169.254/latest"), "with a redirect (302)"),
+    "401": (answers(401, SECRET.encode()), "does not accept Berth's token (401)"),
+    "403": (answers(403), "does not accept Berth's token (403)"),
+    "422": (answers(422, b'{"error":"' + SECRET.encode() + b'"}'), "answered 422"),
+    "503": (answers(503), "answered 503"),
+    "html": (answers(200, b"<html>" + SECRET.encode()), "is not Prometheus"),
+    "list": (answers(200, b"[]"), "is not Prometheus"),
+    "null": (answers(200, b"null"), "is not Prometheus"),
+    "vector": (answers(200, b'{"data": {"resultType": "vector", "result": []}}'), "is not Prometheus"),
+    "nested": (answers(200, b"[" * 100_000), "is not Prometheus"),
+    "breaks off": (breaks_off, "is not Prometheus"),
+    "resets": (resets, "RemoteDisconnected"),
+    "ssh": (speaks_otherwise, "BadStatusLine"),
+}
 
 
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        pytest.param(fault, words, id=name)
-        for name, fault, words in (
-            (
-                "redirect",
-                answers(302, Location="http://169.254.169.254/latest"),
-                "answered with a redirect (302)",
-            ),
-            ("401", answers(401, SECRET.encode()), "does not accept Berth's token (401)"),
-            ("403", answers(403), "does not accept Berth's token (403)"),
-            ("422", answers(422, b'{"error":"' + SECRET.encode() + b'"}'), "answered 422"),
-            ("503", answers(503), "answered 503"),
-            ("html", answers(200, b"<html>" + SECRET.encode()), "is not Prometheus"),
-            ("list", answers(200, b"[]"), "is not Prometheus"),
-            ("null", answers(200, b"null"), "is not Prometheus"),
-            ("vector", answers(200, VECTOR), "is not Prometheus"),
-            ("nested", answers(200, b"[" * 100_000), "is not Prometheus"),
-            ("breaks off", breaks_off, "is not Prometheus"),
-            ("resets", resets, "RemoteDisconnected"),
-            ("ssh", speaks_otherwise, "BadStatusLine"),
-        )
-    ],
-)
-def test_what_is_no_answer_is_told_in_our_words(server: Server, fault: Fault, words: str) -> None:
+@pytest.mark.parametrize(("fault", "words"), FAULTS.values(), ids=FAULTS)
+def test_what_is_not_an_answer_is_an_error_without_secrets(server: Server, fault: Fault, words: str) -> None:
     server.fault = fault
     assert words in why(server.url)
 
 
-def test_nobody_at_that_address() -> None:
+def test_a_refused_connection_is_an_error() -> None:
     assert why("http://127.0.0.1:1") == "Prometheus cannot be asked: Connection refused."
 
 
-def test_an_answer_that_has_no_end_is_broken_off(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_too_long_answer_is_broken_off(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prometheus, "MOST_BYTES", 1 << 16)
     server.fault = answers(200, b" " * (1 << 18))
     assert why(server.url) == "Prometheus' answer is too long."
 
 
 @pytest.mark.parametrize("headers", [True, False], ids=["headers", "body"])
-def test_one_that_speaks_slowly_for_ever_is_hung_up_on(server: Server, headers: bool) -> None:
+def test_an_endless_answer_ends_at_the_deadline(server: Server, headers: bool) -> None:
     def trickles(request: BaseHTTPRequestHandler) -> None:
         request.close_connection = True
-        request.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"" if headers else b"\r\n"))
-        while not server.ended.wait(0.02):
-            request.wfile.write(b"X-More: 1\r\n" if headers else b" ")
+        with suppress(OSError):  # the client hangs up
+            request.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"" if headers else b"\r\n"))
+            while not server.ended.wait(0.02):
+                request.wfile.write(b"X-More: 1\r\n" if headers else b" ")
 
-    server.fault = _quietly(trickles)
+    server.fault = trickles
     began = time.monotonic()
     assert why(server.url, within_seconds=0.3) == "Prometheus did not answer in time."
     assert time.monotonic() - began < 60
 
 
-def test_after_that_nothing_more_is_asked(server: Server) -> None:
+def test_after_the_deadline_no_request_is_sent(server: Server) -> None:
     client = Prometheus(server.url, "", within_seconds=0)
     with pytest.raises(NoAnswer, match="did not answer in time"):
         client.series(UTIL, minutes=2)
@@ -172,11 +160,17 @@ def test_series_that_cannot_be_read_hide_no_other(server: Server) -> None:
     assert asked(server.url) == [Series({"UUID": "GPU-1"}, [(1.5, 7.0)])]
 
 
-def _quietly(fault: Fault) -> Fault:
-    """Ignore that the client has gone: the test expects it."""
+# --- Malicious labels: a scraped process may write anything there
 
-    def answer(request: BaseHTTPRequestHandler) -> None:
-        with suppress(OSError):
-            fault(request)
 
-    return answer
+@pytest.mark.parametrize("text", ["a\0b", "\ud800", "9" * 5000], ids=["NUL", "half a character", "endless"])
+def test_a_label_that_no_column_can_hold_is_left_out(server: Server, text: str) -> None:
+    good = Series(labels(SECOND), [(NOW, 9.0)])
+    server.told = {UTIL: [Series(labels("GPU-x", gpu=text), [(NOW, 7.0)]), good]}
+    assert asked(server.url) == [good]
+
+
+@pytest.mark.parametrize("at", [1e306, 9e18, -1e12])
+def test_an_impossible_time_is_left_out(server: Server, at: float) -> None:
+    server.told = {UTIL: [Series(labels(SECOND), [(at, 7.0), (NOW, 9.0)])]}
+    assert [series.samples for series in asked(server.url)] == [[(NOW, 9.0)]]

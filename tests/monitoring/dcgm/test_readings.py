@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
-from uuid import UUID
 
 import pytest
 
@@ -16,9 +15,9 @@ from monitoring.figures import series
 from monitoring.intake import ecc
 from monitoring.models import AgentState, XidEvent
 from tests.cast import Cast, make_cast
-from tests.monitoring.dcgm import told
+from tests.monitoring.dcgm import exported
 from tests.monitoring.dcgm.conftest import Server, send
-from tests.monitoring.dcgm.told import (
+from tests.monitoring.dcgm.exported import (
     ACTIVE,
     ECC,
     FIRST,
@@ -44,7 +43,7 @@ pytestmark = pytest.mark.django_db
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
     """Return the time that the series use too, and limit the metrics to a few."""
     now = datetime.now(UTC).replace(microsecond=0)
-    monkeypatch.setattr(told, "NOW", now.timestamp())
+    monkeypatch.setattr(exported, "NOW", now.timestamp())
     monkeypatch.setattr(readings, "METRICS", (UTIL, USED, FREE, ACTIVE, XIDS, XID_COUNT, ECC, UNCORRECTED))
     return now
 
@@ -59,19 +58,12 @@ def cast(server: Server) -> Cast:
 
 @pytest.fixture
 def workspace(cast: Cast) -> Workspace:
-    return make_workspace(cast, cast.bob)
-
-
-def runs(cast: Cast, name: str, run: UUID | None) -> None:
-    PodUsage.objects.create(
-        cluster=cast.cluster,
-        uid=name,
-        namespace="berth-demo",
-        name=name,
-        node="gpu-1",
-        run=run,
-        requests={"cpu": 4000, "nvidia.com/gpu": 1},
-    )
+    """Return bob's workspace, whose pod ws-0 runs on gpu-1."""
+    workspace = make_workspace(cast, cast.bob)
+    requests = {"cpu": 4000, "nvidia.com/gpu": 1}
+    names = {"uid": "ws-0", "namespace": "berth-demo", "name": "ws-0", "node": "gpu-1"}
+    PodUsage.objects.create(cluster=cast.cluster, run=workspace.run, requests=requests, **names)
+    return workspace
 
 
 def values(workspace: Workspace) -> dict[str, list[float]]:
@@ -79,10 +71,9 @@ def values(workspace: Workspace) -> dict[str, list[float]]:
     return {line.name: [value for _at, value in line.points if value is not None] for line in lines}
 
 
-def test_a_workspace_sees_what_its_gpu_does(
+def test_a_workspace_has_the_figures_of_its_gpu(
     cast: Cast, workspace: Workspace, server: Server, now: datetime
 ) -> None:
-    runs(cast, "ws-0", workspace.run)
     who = labels(**used_by("ws-0"))
     server.told = {UTIL: [of(who, 97)], USED: [of(who, 40000)], FREE: [of(who, 41000)]}
     assert take(cast.cluster, now) == 1
@@ -94,20 +85,16 @@ def test_a_workspace_sees_what_its_gpu_does(
     assert values(workspace) == {"gpu_utilization": [97], "gpu_memory_used": [40000]}
 
 
-def test_an_instance_of_mig_has_its_use(
-    cast: Cast, workspace: Workspace, server: Server, now: datetime
-) -> None:
-    runs(cast, "ws-0", workspace.run)
+def test_a_mig_instance_has_its_use(cast: Cast, workspace: Workspace, server: Server, now: datetime) -> None:
     server.told = {ACTIVE: [of(labels(GPU_I_ID="7", GPU_I_PROFILE="1g.10gb", **used_by("ws-0")), 0.5)]}
     take(cast.cluster, now)
     assert values(workspace) == {"gpu_utilization": [50]}
     assert "no utilization" not in series.of_workspace(workspace).message
 
 
-def test_hamis_own_word_says_which_gpu_a_pod_has(
+def test_hami_names_the_gpu_of_its_pod(
     cast: Cast, workspace: Workspace, server: Server, now: datetime
 ) -> None:
-    runs(cast, "ws-0", workspace.run)
     PodUsage.objects.update(devices=[{"id": SECOND, "memory_mib": 4096, "cores": 25}])
     server.told = {UTIL: [of(labels(**used_by("ws-0")), 1), of(labels(SECOND), 97)]}
     take(cast.cluster, now)
@@ -122,7 +109,7 @@ def test_a_scrape_counts_once(cast: Cast, server: Server, now: datetime) -> None
     assert take(cast.cluster, now + timedelta(seconds=15)) == 1
 
 
-def test_an_xid_is_told_once(cast: Cast, server: Server, now: datetime) -> None:
+def test_an_xid_is_stored_once(cast: Cast, server: Server, now: datetime) -> None:
     server.told = {XIDS: [of(labels(), 0)]}
     take(cast.cluster, now)
     later = now + timedelta(seconds=60)
@@ -134,17 +121,15 @@ def test_an_xid_is_told_once(cast: Cast, server: Server, now: datetime) -> None:
     ]
 
 
-def test_the_same_xid_again_is_told_again(cast: Cast, server: Server, now: datetime) -> None:
+def test_the_same_xid_again_is_stored_again(cast: Cast, server: Server, now: datetime) -> None:
     for seconds, values in ((0, (0, 1)), (30, (1, 1, 2)), (45, (1, 1, 2, 2))):
         server.told = {
             XID_COUNT: [of(counted(31), *values, ago=-seconds)],
             UTIL: [of(labels(), 5, ago=-seconds)],
         }
         take(cast.cluster, now + timedelta(seconds=seconds))
-    assert [event.at - now for event in XidEvent.objects.filter(xid=31)] == [
-        timedelta(seconds=30),
-        timedelta(0),
-    ]
+    times = [event.at - now for event in XidEvent.objects.filter(xid=31)]
+    assert times == [timedelta(seconds=30), timedelta(0)]
 
 
 def test_ecc_is_known_and_its_errors_take_the_gpu_out_without_an_agent(
@@ -160,23 +145,17 @@ def test_ecc_is_known_and_its_errors_take_the_gpu_out_without_an_agent(
 
 
 @pytest.mark.parametrize(("silent_seconds", "taken"), [(10, 0), (90, 1)])
-def test_a_nodes_own_agent_goes_before_it_as_long_as_it_tells(
+def test_a_nodes_own_agent_goes_first_unless_silent(
     cast: Cast, server: Server, silent_seconds: int, taken: int, now: datetime
 ) -> None:
     seen = now - timedelta(seconds=silent_seconds)
-    AgentState.objects.create(
-        cluster=cast.cluster,
-        node="gpu-1",
-        agent="0123456789abcdef",
-        sequence=10**15,
-        taken_at=seen,
-        seen_at=seen,
-    )
+    agent = {"node": "gpu-1", "agent": "0123456789abcdef", "sequence": 10**15}
+    AgentState.objects.create(cluster=cast.cluster, taken_at=seen, seen_at=seen, **agent)
     server.told = {UTIL: [of(labels(), 97)]}
     assert take(cast.cluster, now) == taken
 
 
-def test_one_that_does_not_answer_says_why(cast: Cast, server: Server, now: datetime) -> None:
+def test_no_answer_is_an_error_with_its_reason(cast: Cast, server: Server, now: datetime) -> None:
     server.fault = lambda request: send(request, 503, b"")
     with pytest.raises(NoAnswer, match="answered 503"):
         take(cast.cluster, now)

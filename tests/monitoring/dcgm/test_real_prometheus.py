@@ -16,7 +16,7 @@ import pytest
 from monitoring.agent.schema import Report
 from monitoring.dcgm.prometheus import NoAnswer, Prometheus
 from monitoring.dcgm.translation import METRICS, MINUTES, Known, batches
-from tests.monitoring.dcgm.told import FIRST, SECOND, UTIL, XIDS
+from tests.monitoring.dcgm.exported import FIRST, SECOND, UTIL, XIDS
 from tests.shared.ports import free_port
 
 PROGRAM = os.environ.get("PROMETHEUS") or shutil.which("prometheus")

@@ -12,7 +12,7 @@ from monitoring.agent.schema import Batch, Report
 from monitoring.dcgm.prometheus import Series
 from monitoring.dcgm.translation import Known, batches
 from monitoring.dcgm.xids import EarlierReading
-from tests.monitoring.dcgm.told import (
+from tests.monitoring.dcgm.exported import (
     ACTIVE,
     ECC,
     FIRST,
