@@ -19,7 +19,7 @@ from pathlib import Path
 from portal.up.plan import REPOSITORY
 from tests.bench import Figure
 from tests.bench.helpers.parts import cpu_seconds, memory_mib
-from tests.monitoring.agent.played_kubelet import answer, container, serving
+from tests.monitoring.agent.simulated_kubelet import answer, container, serving
 from tests.shared.ports import free_port
 
 SECONDS = 600

@@ -8,7 +8,7 @@ from typing import Any
 from monitoring.agent.exposition import Metric, text
 from monitoring.agent.look import Looker
 from tests.monitoring.agent.conftest import Make, Node
-from tests.monitoring.agent.played_kubelet import answer, container, serving
+from tests.monitoring.agent.simulated_kubelet import answer, container, serving
 from tests.monitoring.agent.stand_in import FIRST, MIG, SECOND, Gpu, Instance, Running, StandIn
 
 LINE = re.compile(

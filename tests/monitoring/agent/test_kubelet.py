@@ -20,7 +20,7 @@ from monitoring.agent import kubelet
 from monitoring.agent.kubelet import Given, given_devices, read_answer
 from monitoring.agent.unary import CallFailed
 from tests.monitoring.agent.conftest import Make, Node
-from tests.monitoring.agent.played_kubelet import MESSAGES, answer, container, serving
+from tests.monitoring.agent.simulated_kubelet import MESSAGES, answer, container, serving
 from tests.monitoring.agent.stand_in import FIRST, Gpu, StandIn
 
 

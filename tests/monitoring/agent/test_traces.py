@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.monitoring.agent.stand_in import FIRST, MIG, SECOND, Gpu, Instance, Running, StandIn, installed
-from tests.monitoring.agent.trace import LOOKS, Player, looks, record
+from tests.monitoring.agent.trace import LOOKS, Replay, looks, record
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.json"))
 
@@ -18,7 +18,7 @@ def without_clocks(seen: Any) -> Any:
     return json.loads(json.dumps([[{**look, "taken_at": 0}, inventory] for look, inventory in seen]))
 
 
-def test_a_trace_plays_what_was_recorded(tmp_path: Path) -> None:
+def test_a_trace_replays_what_was_recorded(tmp_path: Path) -> None:
     library = StandIn(
         Gpu(FIRST, processes=[Running(7), Running(8, is_graphics=True)]),
         Gpu(SECOND, mig=[Instance(MIG, processes=[Running(9)])], power_milliwatts=None),
@@ -27,14 +27,14 @@ def test_a_trace_plays_what_was_recorded(tmp_path: Path) -> None:
     trace, seen = record(library, tmp_path, 0)
     assert seen[0][0]["gpus"][0]["utilization_percent"] == 37
     trace = json.loads(json.dumps(trace))
-    with installed(Player(trace)):
+    with installed(Replay(trace)):
         assert without_clocks(looks(tmp_path, LOOKS, 0)) == without_clocks(seen)
 
 
 @pytest.mark.skipif(not TRACES, reason="no machine with a GPU was at hand to record one")
 def test_recorded_drivers_are_read_whole(tmp_path: Path) -> None:
     for path in TRACES:
-        with installed(Player(json.loads(path.read_text()))):
+        with installed(Replay(json.loads(path.read_text()))):
             for look, inventory in looks(tmp_path, LOOKS, 0):
                 assert look["gpus"], path.name
                 assert inventory, path.name

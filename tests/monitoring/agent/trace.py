@@ -58,7 +58,7 @@ class Recorder:
         return call
 
 
-class Player:
+class Replay:
     """Substitute for the library: it returns the answers of a trace in order, and repeats the last one."""
 
     def __init__(self, trace: dict[str, Any]) -> None:
