@@ -118,7 +118,7 @@ def remove_member(request: HttpRequest, slug: str, username: str) -> HttpRespons
     context = {
         "section": "tenants",
         "tenant": of,
-        "seat": people.seat_of(of, membership),
+        "seat": people.seats(of, [membership])[0],
         "is_myself": user == actor.user,
         "refused": refused,
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
@@ -24,17 +24,20 @@ class Seat:
     """A person of a tenant, with their workspaces there."""
 
     user: User
-    role: str = ""
-    role_label: str = ""
-    by_group: bool = False
+    membership: Membership | None = None
     running: list[Workspace] = field(default_factory=list)
     stopped: list[Workspace] = field(default_factory=list)
+
+    def add(self, row: Workspace) -> None:
+        (self.running if row.desired == Desired.RUNNING else self.stopped).append(row)
 
 
 def seats(tenant: Tenant, memberships: Sequence[Membership]) -> list[Seat]:
     """Seats of these members, in one query."""
-    found = _workspaces(tenant, [membership.user_id for membership in memberships])
-    return [_seat(membership.user, found[membership.user_id], membership) for membership in memberships]
+    found = {membership.user_id: Seat(membership.user, membership) for membership in memberships}
+    for row in _there(tenant).filter(owner__in=found).order_by("name"):
+        found[row.owner_id].add(row)
+    return list(found.values())
 
 
 def inaccessible_workspaces(tenant: Tenant) -> list[Seat]:
@@ -46,14 +49,10 @@ def inaccessible_workspaces(tenant: Tenant) -> list[Seat]:
         .exclude(owner__is_staff=True, owner__is_active=True)
         .select_related("owner")
     )
-    by_owner: dict[User, list[Workspace]] = defaultdict(list)
+    found: dict[UUID, Seat] = {}
     for row in rows.order_by("owner__username", "name"):
-        by_owner[row.owner].append(row)
-    return [_seat(owner, workspaces) for owner, workspaces in by_owner.items()]
-
-
-def seat_of(tenant: Tenant, membership: Membership) -> Seat:
-    return seats(tenant, [membership])[0]
+        found.setdefault(row.owner_id, Seat(row.owner)).add(row)
+    return list(found.values())
 
 
 def tenants_with_figures(actor: Actor) -> QuerySet[Tenant]:
@@ -88,19 +87,3 @@ def _count(rows: QuerySet[Membership] | QuerySet[Workspace]) -> Subquery:
 def _there(tenant: Tenant) -> QuerySet[Workspace]:
     rows = Workspace.objects.filter(~Q(desired=Desired.DELETED), tenant=tenant, deleted_at__isnull=True)
     return rows.select_related("pool")
-
-
-def _workspaces(tenant: Tenant, owners: Iterable[object]) -> dict[object, list[Workspace]]:
-    by_owner: dict[object, list[Workspace]] = defaultdict(list)
-    for row in _there(tenant).filter(owner__in=list(owners)).order_by("name"):
-        by_owner[row.owner_id].append(row)
-    return by_owner
-
-
-def _seat(user: User, workspaces: list[Workspace], membership: Membership | None = None) -> Seat:
-    running = [row for row in workspaces if row.desired == Desired.RUNNING]
-    stopped = [row for row in workspaces if row not in running]
-    if membership is None:
-        return Seat(user, running=running, stopped=stopped)
-    role = membership.role, membership.get_role_display(), membership.by_group
-    return Seat(user, *role, running=running, stopped=stopped)
