@@ -5,7 +5,6 @@ The run goes on: objects made again are applied, and the pod follows a changed t
 
 from __future__ import annotations
 
-from itertools import chain, count
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -15,18 +14,17 @@ from accounts.errors import Conflict
 from accounts.models import Scope
 from clusters.api import Api
 from quotas.models import Claim
-from workspaces import enqueue
 from workspaces.cluster import manifests
 from workspaces.cluster.observe import run_of
 from workspaces.cluster.wanted import wanted_of
-from workspaces.models import Desired, Ending, Event, Phase, Workspace
-from workspaces.state import runs
+from workspaces.launch.clone import first_free_name
+from workspaces.models import Event, Workspace
 from workspaces.state.live import changing
 from workspaces.state.runs import claim_of
 from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
 
-from .lifecycle import audited_change, refuse_deleted
+from .lifecycle import audited_change, restart_run
 
 
 def wanted_object(workspace: Workspace, kind: str, api: Api) -> dict[str, Any]:
@@ -51,14 +49,8 @@ def wanted_object(workspace: Workspace, kind: str, api: Api) -> dict[str, Any]:
 def restart(actor: Actor, workspace: Workspace) -> bool:
     """End the run and begin the next on the same units: a changed pod cannot be repaired while it runs."""
     actor.require(Scope.ADMIN)
-    with audited_change(actor, workspace, "restart") as row:
-        refuse_deleted(row)
-        if row.desired != Desired.RUNNING or row.ending or row.phase == Phase.WAITING:
-            return False
-        add_event(row, "restart_by_admin", level=Event.Level.WARNING, by=actor.user.get_username())
-        runs.end(row, Ending.RESTART)
-    enqueue.reconcile([workspace.pk])
-    return True
+    by = actor.user.get_username()
+    return restart_run(actor, workspace, "restart_by_admin", level=Event.Level.WARNING, by=by)
 
 
 def add_admin_event(workspace: Workspace, code: str, **data: Any) -> None:
@@ -77,20 +69,12 @@ def restore_deleted(actor: Actor, workspace: Workspace) -> bool:
             raise Conflict(
                 "nothing_kept", _("Nothing of it is left."), _("Its owner can launch a new workspace.")
             )
-        row.name = free_name(row)
+        row.name = first_free_name(row.owner_id, row.tenant_id, row.name, stem=row.name)
         row.deleted_at = None
         move(row, Move.RESTORE)
         row.message_code, row.message_data = "handed_back", {"by": actor.user.get_username()}
         add_event(row, "handed_back", by=actor.user.get_username())
     return True
-
-
-def free_name(row: Workspace) -> str:
-    """Return its own name, with a number if its owner has another workspace of that name by now."""
-    others = Workspace.objects.filter(tenant=row.tenant, owner=row.owner, deleted_at__isnull=True)
-    taken = set(others.values_list("name", flat=True))
-    numbered = (f"{row.name[:58]}-{number}" for number in count(2))
-    return next(name for name in chain([row.name], numbered) if name not in taken)
 
 
 def forget_volume(workspace: Workspace, claim: str, volume: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -63,11 +64,16 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
         return start(actor, workspace)
     with allowed(actor, workspace, "restart"):
         require_own(actor, workspace)
+    return restart_run(actor, workspace, "restarting")
+
+
+def restart_run(actor: Actor, workspace: Workspace, code: str, **event: Any) -> bool:
+    """End the current run and begin the next, reported by this event."""
     with audited_change(actor, workspace, "restart") as row:
         refuse_deleted(row)
         if row.desired != Desired.RUNNING or row.ending or row.phase == Phase.WAITING:
             return False
-        add_event(row, "restarting")
+        add_event(row, code, **event)
         runs.end(row, Ending.RESTART)
     enqueue.reconcile([workspace.pk])
     return True
