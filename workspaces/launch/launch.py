@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -122,8 +122,7 @@ def refuse_too_many_waiting(actor: Actor) -> None:
 
 def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
-    fields: dict[str, list[str]] = {}
-    fields |= check_name(spec.name)
+    fields = check_name(spec.name)
     image = Image.objects.filter(slug=spec.image, is_active=True).first()
     if image is None:
         fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
@@ -205,11 +204,7 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
             owner=actor.user,
             name=spec.name,
             image=image,
-            pool=size.pool,
-            flavor=size.flavor,
-            **asdict(size.portion),
-            cpu_millicores=size.cpu_millicores,
-            memory_mib=size.memory_mib,
+            **size.fields,
             disk_mib=spec.disk_mib,
             env=dict(spec.env),
             repository=spec.repository,
@@ -227,14 +222,14 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
     keys.make_secret(workspace, dict(spec.secret_env))
     runs.begin(workspace, claim_for(workspace), "requested")
     if spec.settings_of is not None:
-        tell_source(workspace, spec.settings_of)
+        add_source_event(workspace, spec.settings_of)
     workspace.save()
     announce(workspace)
     audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
     return workspace
 
 
-def tell_source(workspace: Workspace, source: Workspace) -> None:
+def add_source_event(workspace: Workspace, source: Workspace) -> None:
     if source.owner_id == workspace.owner_id:
         add_event(workspace, "cloned", name=source.name)
     else:

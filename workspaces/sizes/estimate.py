@@ -89,13 +89,15 @@ def _nearest_first(size: Size, minutes: int | None, flavors: list[Flavor]) -> It
     for shorter in SHORTER_MINUTES:
         if minutes is None or shorter < minutes:
             yield Alternative(size, shorter)
-    sizes = [size_of(flavor) for flavor in flavors if flavor != size.flavor]
+    sizes = [Size.of_flavor(flavor) for flavor in flavors if flavor != size.flavor]
     sizes += [fewer for fewer in _fewer(size) if all(fewer.portion != one.portion for one in sizes)]
-    wants_gpus = size.portion.units > 0
-    for other in sorted(
-        sizes,
-        key=lambda one: ((one.portion.units > 0) != wants_gpus, distance(one, size), one.pool != size.pool),
-    ):
+    gpus = size.pool.gpus(size.units)
+
+    def difference(other: Size) -> tuple[bool, Fraction, bool]:
+        others = other.pool.gpus(other.units)
+        return (other.units > 0) != (size.units > 0), abs(others - gpus), other.pool != size.pool
+
+    for other in sorted(sizes, key=difference):
         yield Alternative(other)
 
 
@@ -121,18 +123,3 @@ def _fewer(size: Size) -> Iterator[Size]:
             memory_mib=max(1, int(size.memory_mib * part)),
         )
         units //= 2
-
-
-def distance(one: Size, other: Size) -> float:
-    """Difference in GPUs."""
-    return abs(float(one.pool.gpus(one.portion.units)) - float(other.pool.gpus(other.portion.units)))
-
-
-def size_of(flavor: Flavor) -> Size:
-    return Size(
-        pool=flavor.pool,
-        flavor=flavor,
-        portion=sharing.of(flavor.pool).of_units(flavor.pool, flavor.units),
-        cpu_millicores=flavor.cpu_millicores,
-        memory_mib=flavor.memory_mib,
-    )

@@ -62,6 +62,16 @@ class Size:
         )
 
     @classmethod
+    def of_flavor(cls, flavor: Flavor) -> Size:
+        return cls(
+            pool=flavor.pool,
+            flavor=flavor,
+            portion=sharing.of(flavor.pool).of_units(flavor.pool, flavor.units),
+            cpu_millicores=flavor.cpu_millicores,
+            memory_mib=flavor.memory_mib,
+        )
+
+    @classmethod
     def of_next(cls, workspace: Workspace) -> Size:
         """Size of the next start."""
         return (workspace.next_size and cls.kept(workspace.next_size)) or cls.of(workspace)
@@ -82,13 +92,10 @@ class Size:
 
     def to_keep(self) -> dict[str, Any]:
         """Return the size for a row, with the figures that people see."""
-        return {
+        return self.fields | {
             "pool": self.pool.slug,
             "flavor": self.flavor.slug if self.flavor else None,
-            **asdict(self.portion),
             "gpus": round(float(self.pool.gpus(self.units)), 4),
-            "cpu_millicores": self.cpu_millicores,
-            "memory_mib": self.memory_mib,
         }
 
     def asked_by(self, tenant: Tenant, user: Any = None, max_runtime_minutes: int | None = None) -> Claim:
@@ -123,6 +130,17 @@ class Size:
         if self.portion.cards:
             gpus += f" ({(self.gpu_memory_mib or 0) / 1024:g} GiB)"
         return f"{self.pool.name}, {gpus}, {self.cpu_millicores / 1000:g} CPU, {self.memory_mib / 1024:g} GiB"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Values of a workspace's fields."""
+        return {
+            "pool": self.pool,
+            "flavor": self.flavor,
+            **asdict(self.portion),
+            "cpu_millicores": self.cpu_millicores,
+            "memory_mib": self.memory_mib,
+        }
 
     @property
     def gpus_asked(self) -> Fraction:
@@ -178,12 +196,11 @@ def _from_flavor(asked: SizeAsked) -> Size:
     for field in ("gpus", "gpu_memory_mib"):
         if getattr(asked, field) is not None:
             raise _invalid(field, _("A flavor says this already. Give a pool instead to choose it yourself."))
-    return Size(
-        pool=flavor.pool,
-        flavor=flavor,
-        portion=sharing.of(flavor.pool).of_units(flavor.pool, flavor.units),
-        cpu_millicores=asked.cpu_millicores or flavor.cpu_millicores,
-        memory_mib=asked.memory_mib or flavor.memory_mib,
+    size = Size.of_flavor(flavor)
+    return replace(
+        size,
+        cpu_millicores=asked.cpu_millicores or size.cpu_millicores,
+        memory_mib=asked.memory_mib or size.memory_mib,
     )
 
 

@@ -19,8 +19,8 @@ from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.queries import pools_for, quotas_for
 from workspaces.models import Image, Workspace
 
-from .estimate import size_of
 from .parts import Part, parts_of
+from .sizing import Size
 
 ADJECTIVES = (
     "amber", "brave", "bright", "calm", "clear", "cosy", "deep", "fair", "gentle", "keen", "kind", "light",
@@ -104,7 +104,7 @@ def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
     looks = Estimator()
     for tenant in tenants[:MOST_TRIED]:
         for flavor in flavors:
-            if image and looks.starts_now(size_of(flavor).asked_by(tenant, actor.user)):
+            if image and looks.starts_now(Size.of_flavor(flavor).asked_by(tenant, actor.user)):
                 return {
                     "once": uuid.uuid4(),
                     "tenant": tenant,

@@ -5,8 +5,6 @@ Lock order everywhere: the cluster's admission lock first, then the workspace's 
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from django.utils import timezone
 
 from quotas import admission
@@ -23,12 +21,10 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     """Start the ten steps again under this claim. Inside `changing`, or before the row is first announced."""
     workspace.run = claim.pk
     move(workspace, Move.QUEUE)
+    _forget_observed(workspace)
     workspace.failure = None
-    workspace.troubles = {}
-    workspace.conditions = []
     workspace.warned = False
-    workspace.node = workspace.host = workspace.pod_uid = ""
-    workspace.jupyter_port = workspace.ssh_port = None
+    workspace.node = workspace.pod_uid = ""
     workspace.pod_ended = True
     workspace.container_restarts = 0
     workspace.started_at = workspace.ready_at = None
@@ -48,18 +44,15 @@ def advance(workspace: Workspace) -> None:
     advance_step(workspace)
     workspace.troubles = {}
     workspace.step_since = timezone.now()
-    workspace.message_code = f"doing_{workspace.step}"
-    workspace.message_data = {}
+    workspace.message_code, workspace.message_data = f"doing_{workspace.step}", {}
 
 
 def take_up_size(workspace: Workspace) -> None:
     """Apply the size that was asked for during a run. Inside `changing`, with no run on."""
     size = Size.of_next(workspace)
     workspace.next_size = None
-    workspace.pool, workspace.flavor = size.pool, size.flavor
-    for name, value in asdict(size.portion).items():
+    for name, value in size.fields.items():
         setattr(workspace, name, value)
-    workspace.cpu_millicores, workspace.memory_mib = size.cpu_millicores, size.memory_mib
 
 
 def keeps_units(workspace: Workspace) -> bool:
@@ -121,11 +114,16 @@ def end(workspace: Workspace, ending: Ending) -> None:
     if ending != Ending.INTERRUPTED:
         stop_clock(workspace)
     workspace.step_since = timezone.now()
+    _forget_observed(workspace)
+    _describe(workspace, ending)
+
+
+def _forget_observed(workspace: Workspace) -> None:
+    """Clear address and problems: they are of a run that has ended or is about to."""
     workspace.host = ""
     workspace.jupyter_port = workspace.ssh_port = None
     workspace.troubles = {}
     workspace.conditions = []
-    _describe(workspace, ending)
 
 
 def describe_ending(workspace: Workspace) -> None:
@@ -137,5 +135,4 @@ def describe_ending(workspace: Workspace) -> None:
 
 def _describe(workspace: Workspace, ending: Ending) -> None:
     if ending in MESSAGE_WHILE:
-        workspace.message_code = MESSAGE_WHILE[ending]
-        workspace.message_data = {}
+        workspace.message_code, workspace.message_data = MESSAGE_WHILE[ending], {}
