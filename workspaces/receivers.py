@@ -18,7 +18,7 @@ from clusters.watch.watching import Changed
 from quotas.models import Quota, TenantLimit
 
 from . import enqueue
-from .cluster.observe import tells_trouble
+from .cluster.observe import TROUBLE_REASONS
 from .models import Desired, Phase, Workspace
 from .runs import lifetime
 
@@ -28,16 +28,14 @@ OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|
 
 def on_objects_changed(*, changes: Sequence[Changed], **_: object) -> None:
     """Enqueue workspaces whose objects changed. Only events about troubles say more than the objects do."""
-    events, others = [], []
+    changed, warned = set[UUID](), set[UUID]()
     for body in (step.body for step in changes):
-        if body.get("kind") != "Event":
-            others.append(body)
-        elif tells_trouble(body):
-            events.append(body)
-    warned = {pk for body in events if (pk := workspace_of(body)) is not None}
-    enqueue.reconcile(
-        warned.union(pk for body in others if (pk := workspace_of(body)) is not None), warned=warned
-    )
+        is_event = body.get("kind") == "Event"
+        if is_event and body.get("reason") not in TROUBLE_REASONS:
+            continue
+        if (pk := workspace_of(body)) is not None:
+            (warned if is_event else changed).add(pk)
+    enqueue.reconcile(changed | warned, warned=warned)
 
 
 def workspace_of(body: dict[str, Any]) -> UUID | None:

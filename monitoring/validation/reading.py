@@ -78,10 +78,10 @@ def in_the_way(pod: Object | None, events: Sequence[Object], node: Object | None
     """Return why the program has not started; without a code if no problem is known."""
     if pod is None:
         return Verdict(Outcome.NOT_RUN)
-    found = observe.trouble(observe.Seen(pods=[pod], events=events, node=node))
+    found = observe.trouble(observe.Snapshot(pods=[pod], events=events, node=node))
     if found is not None:
         return Verdict(Outcome.NOT_RUN, found.diagnosis.code, found.diagnosis.data)
-    told = observe.end_told(pod)
+    told = observe.explained_end(pod)
     return Verdict(Outcome.NOT_RUN, told.code, told.data) if told else Verdict(Outcome.NOT_RUN)
 
 

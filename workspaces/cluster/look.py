@@ -13,7 +13,7 @@ from clusters import labels
 from clusters.api import Api
 from workspaces.models import Workspace
 
-from .observe import Object, Seen, condition
+from .observe import Object, Snapshot, condition
 
 USUAL = timedelta(seconds=15)  # for a step; the periodic pass looks at slower ones
 
@@ -22,9 +22,9 @@ def labels_of(workspace: Workspace) -> dict[str, str]:
     return labels.instance_selector() | {labels.WORKSPACE: str(workspace.pk)}
 
 
-def look_at(workspace: Workspace, api: Api) -> Seen:
+def look_at(workspace: Workspace, api: Api) -> Snapshot:
     """Read what is there now. StatefulSet before pods: if it is gone, no pod follows those that are seen."""
-    return Seen(
+    return Snapshot(
         stateful_set=api.get("StatefulSet", workspace.tenant.namespace, workspace.object_name),
         pods=all_of("Pod", workspace, [] if workspace.pod_ended else [f"{workspace.object_name}-0"], api),
         volume_claims=all_of("PersistentVolumeClaim", workspace, workspace.volumes, api),
@@ -42,7 +42,7 @@ def all_of(kind: str, workspace: Workspace, known: Iterable[str], api: Api) -> l
     return found
 
 
-def look_closely(workspace: Workspace, api: Api) -> Seen:
+def look_closely(workspace: Workspace, api: Api) -> Snapshot:
     """Read also what a start waits for. The StatefulSet owns the Service: without the one there is no other."""
     seen = look_at(workspace, api)
     if seen.stateful_set is None:
@@ -51,7 +51,7 @@ def look_closely(workspace: Workspace, api: Api) -> Seen:
     return replace(seen, service=service, binding_modes=binding_modes(seen.volume_claims, api))
 
 
-def look_at_storage(workspace: Workspace, seen: Seen, api: Api) -> Seen:
+def look_at_storage(workspace: Workspace, seen: Snapshot, api: Api) -> Snapshot:
     """Read the PVCs again if any was not bound."""
     claims = seen.volume_claims
     if any(claim.get("status", {}).get("phase") != "Bound" for claim in claims):
@@ -61,21 +61,16 @@ def look_at_storage(workspace: Workspace, seen: Seen, api: Api) -> Seen:
     return replace(seen, volume_claims=claims, binding_modes=binding_modes(claims, api))
 
 
-def read_trouble_details(workspace: Workspace, seen: Seen, api: Api) -> Seen:
+def read_trouble_details(workspace: Workspace, seen: Snapshot, api: Api) -> Snapshot:
     """Read events and node, which explain a delay, if the watch reported a trouble or the step takes long."""
     is_slow = timezone.now() - workspace.step_since > USUAL
-    if settled(seen) or not (workspace.warned or is_slow):
+    pod = seen.pod
+    is_settled = pod and condition(pod, "Ready") == "True" and seen.service
+    if is_settled or not (workspace.warned or is_slow):
         return seen
-    return replace(seen, events=events_about(workspace, seen, api), node=node_of(seen, api))
-
-
-def settled(seen: Seen) -> bool:
-    return bool(seen.pod and condition(seen.pod, "Ready") == "True" and seen.service)
-
-
-def node_of(seen: Seen, api: Api) -> Object | None:
-    name = seen.pod["spec"].get("nodeName") if seen.pod else None
-    return api.get("Node", None, name) if name else None
+    node = pod["spec"].get("nodeName") if pod else None
+    events = events_about(workspace, seen, api)
+    return replace(seen, events=events, node=api.get("Node", None, node) if node else None)
 
 
 def binding_modes(claims: Sequence[Object], api: Api) -> dict[str, str]:
@@ -85,21 +80,14 @@ def binding_modes(claims: Sequence[Object], api: Api) -> dict[str, str]:
         for claim in claims
         if claim.get("status", {}).get("phase") == "Pending"
     }
-    modes = {}
-    for name in pending - {""}:
-        storage_class = api.get("StorageClass", None, name)
-        if storage_class is not None:
-            modes[name] = storage_class.get("volumeBindingMode", "Immediate")
-    return modes
+    found = {name: api.get("StorageClass", None, name) for name in pending - {""}}
+    return {name: body.get("volumeBindingMode", "Immediate") for name, body in found.items() if body}
 
 
-def events_about(workspace: Workspace, seen: Seen, api: Api) -> list[dict[str, Any]]:
+def events_about(workspace: Workspace, seen: Snapshot, api: Api) -> list[dict[str, Any]]:
     """Events that can explain why a start does not go on: of this run's objects only, by uid."""
-    about: list[Object] = [*seen.volume_claims, *seen.pods]
-    if not seen.pods and seen.stateful_set:
-        about.append(seen.stateful_set)
-    if seen.service:
-        about.append(seen.service)
+    controller = None if seen.pods else seen.stateful_set
+    about = [body for body in (*seen.volume_claims, *seen.pods, controller, seen.service) if body]
     found: list[dict[str, Any]] = []
     for body in about:
         fields = {"involvedObject.uid": body["metadata"]["uid"]}

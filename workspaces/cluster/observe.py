@@ -18,7 +18,7 @@ from typing import Any
 from clusters.causes.cause import Diagnosis
 from clusters.explain import diagnose, is_passing
 from clusters.labels import RUN
-from workspaces.models import STEPS, Step
+from workspaces.models import STEPS
 
 Object = Mapping[str, Any]
 
@@ -31,10 +31,10 @@ MOUNT_REASONS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
 CLAIM_REASONS = {"ProvisioningFailed", "FailedBinding"}
 SERVICE_REASONS = {"AllocationFailed", "SyncLoadBalancerFailed"}
 SANDBOX_REASONS = {"FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "NodeNotReady"}
-PULL_REASONS = {"Failed"}
-CREATE_REASONS = {"FailedCreate"}
+PULL_REASON, CREATE_REASON = "Failed", "FailedCreate"
+# Reasons of events about troubles; all other events say no more than the objects do.
 TROUBLE_REASONS = (
-    MOUNT_REASONS | CLAIM_REASONS | SERVICE_REASONS | SANDBOX_REASONS | PULL_REASONS | CREATE_REASONS
+    MOUNT_REASONS | CLAIM_REASONS | SERVICE_REASONS | SANDBOX_REASONS | {PULL_REASON, CREATE_REASON}
 )
 FIRST_USE = "WaitForFirstConsumer"
 LONGEST_RAW = 2000
@@ -59,7 +59,9 @@ class Trouble:
     after_seconds: int = 0
 
 
-def trouble_told(source: str, text: str, outcome: Outcome = Outcome.WAIT, after_seconds: int = 0) -> Trouble:
+def explain_trouble(
+    source: str, text: str, outcome: Outcome = Outcome.WAIT, after_seconds: int = 0
+) -> Trouble:
     """Explain a text of the cluster. The original text is kept for the page, which shows it folded."""
     diagnosis = diagnose(source, text)
     with_raw = replace(diagnosis, data={"raw": text[:LONGEST_RAW], **diagnosis.data})
@@ -67,7 +69,7 @@ def trouble_told(source: str, text: str, outcome: Outcome = Outcome.WAIT, after_
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class Snapshot:
     """Raw objects of one workspace, as last read. `binding_modes`: storage class name to its mode."""
 
     volume_claims: Sequence[Object] = ()
@@ -98,15 +100,10 @@ class Observation:
     last_end: Diagnosis | None = None
     # Set when the pod ended unasked: the reason in one word, and an explanation if the node reported more.
     ended: str = ""
-    end_told: Diagnosis | None = None
-
-    @property
-    def step(self) -> Step:
-        """The current step, or the last if all are done."""
-        return STEPS[min(self.done, len(STEPS) - 1)]
+    explained_end: Diagnosis | None = None
 
 
-def observe(seen: Seen, *, run: str, claims_wanted: int, node_address: str = "") -> Observation:
+def observe(seen: Snapshot, *, run: str, claims_wanted: int, node_address: str = "") -> Observation:
     """Return how far the run got. Steps count only in order: the first without evidence is the current one."""
     pod = seen.pod
     host, ports = address(seen.service, pod, node_address)
@@ -134,7 +131,7 @@ def observe(seen: Seen, *, run: str, claims_wanted: int, node_address: str = "")
         restarts=container_status(pod).get("restartCount", 0) if pod else 0,
         last_end=last_end(pod) if pod else None,
         ended=ended,
-        end_told=end_told(pod) if pod and ended else None,
+        explained_end=explained_end(pod) if pod and ended else None,
     )
 
 
@@ -220,13 +217,10 @@ def evicted_why(pod: Object) -> str:
 def last_end(pod: Object) -> Diagnosis | None:
     """Explain why the previous container ended; None if there was none."""
     ended = container_status(pod).get("lastState", {}).get("terminated")
-    if not ended:
-        return None
-    text = f"{ended.get('reason', '')}, exit code {ended.get('exitCode')}: {ended.get('message', '')}"
-    return trouble_told("container", text.rstrip(": ")).diagnosis
+    return explain_trouble("container", _end_text(ended)).diagnosis if ended else None
 
 
-def end_told(pod: Object) -> Diagnosis | None:
+def explained_end(pod: Object) -> Diagnosis | None:
     """Explain the node's message about the end (an eviction, a shutdown). None if there is no message that we know."""
     message = pod.get("status", {}).get("message") or evicted_why(pod)
     if not message:
@@ -254,22 +248,17 @@ def address(service: Object | None, pod: Object | None, node_address: str = "") 
 # --- troubles
 
 
-def tells_trouble(event: Object) -> bool:
-    """Return True if the event may be a trouble, by its reason."""
-    return event.get("reason") in TROUBLE_REASONS
-
-
-def trouble(seen: Seen) -> Trouble | None:
+def trouble(seen: Snapshot) -> Trouble | None:
     """Return the first trouble, in the order in which a start meets them."""
     pod = seen.pod
     unbound = any(claim.get("status", {}).get("phase") != "Bound" for claim in seen.volume_claims)
     if unbound and (found := _from_events(seen, CLAIM_REASONS, "PersistentVolumeClaim", "volume")):
         return found
     if pod is None:
-        return _from_events(seen, CREATE_REASONS, "StatefulSet", "admission", Outcome.REQUEUE, 120)
+        return _from_events(seen, {CREATE_REASON}, "StatefulSet", "admission", Outcome.REQUEUE, 120)
     if rejected(pod):
         text = f"{pod['status'].get('reason', '')}: {pod['status'].get('message', '')}"
-        return trouble_told("container", text, Outcome.REQUEUE, 120)
+        return explain_trouble("container", text, Outcome.REQUEUE, 120)
     if not pod["spec"].get("nodeName"):
         return _unplaced(pod)
     return _on_node(seen, pod)
@@ -287,11 +276,11 @@ def rejected(pod: Object) -> bool:
 def _unplaced(pod: Object) -> Trouble | None:
     for entry in pod.get("status", {}).get("conditions", []):
         if entry["type"] == "PodScheduled" and entry["status"] == "False" and entry.get("message"):
-            return trouble_told("scheduling", entry["message"], Outcome.REQUEUE, 120)
+            return explain_trouble("scheduling", entry["message"], Outcome.REQUEUE, 120)
     return None
 
 
-def _on_node(seen: Seen, pod: Object) -> Trouble | None:
+def _on_node(seen: Snapshot, pod: Object) -> Trouble | None:
     if unwell := _node_not_ready(seen.node):
         return unwell
     status = container_status(pod)
@@ -299,11 +288,11 @@ def _on_node(seen: Seen, pod: Object) -> Trouble | None:
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     if reason in AT_ONCE:
         after_seconds = 300 if NOT_READ_YET in message else 0
-        return trouble_told("container", f"{reason}: {message}", Outcome.FAIL, after_seconds)
+        return explain_trouble("container", f"{reason}: {message}", Outcome.FAIL, after_seconds)
     if reason in IMAGE_TROUBLES:
-        return trouble_told("image", _fullest(seen, message, PULL_REASONS), Outcome.FAIL, 300)
+        return explain_trouble("image", _fullest(seen, message), Outcome.FAIL, 300)
     if reason in CRASH_TROUBLES:
-        return trouble_told("container", _crash(status, reason, message), Outcome.FAIL, 300)
+        return explain_trouble("container", _crash(status, reason, message), Outcome.FAIL, 300)
     if not has_started(pod):
         return _from_events(seen, MOUNT_REASONS, "Pod", "volume") or _from_events(
             seen, SANDBOX_REASONS, "Pod", "container"
@@ -315,32 +304,31 @@ def _node_not_ready(node: Object | None) -> Trouble | None:
     """Trouble of a node that is not ready: the pod's status is then as old as the node's last report."""
     for entry in (node or {}).get("status", {}).get("conditions", []):
         if entry["type"] == "Ready" and entry["status"] != "True":
-            return trouble_told("container", f"{entry.get('reason', '')}: {entry.get('message', '')}")
+            return explain_trouble("container", f"{entry.get('reason', '')}: {entry.get('message', '')}")
     return None
 
 
 def _crash(status: Object, reason: str, message: str) -> str:
     """Text of a crash. The last end explains more than the back-off that follows it."""
     last = status.get("lastState", {}).get("terminated", {})
-    if last.get("reason"):
-        return (
-            f"{reason}: {last['reason']}, exit code {last.get('exitCode')}: {last.get('message', '')}".rstrip(
-                ": "
-            )
-        )
-    return f"{reason}: {message}"
+    return f"{reason}: {_end_text(last) if last.get('reason') else message}"
 
 
-def _fullest(seen: Seen, message: str, reasons: set[str]) -> str:
+def _end_text(ended: Object) -> str:
+    text = f"{ended.get('reason', '')}, exit code {ended.get('exitCode')}: {ended.get('message', '')}"
+    return text.rstrip(": ")
+
+
+def _fullest(seen: Snapshot, message: str) -> str:
     """Return the text that explains a failed pull: “Back-off pulling image” does not, but the event before it does."""
     if "failed" in message.lower() or "not found" in message.lower():
         return message
-    texts = [str(e.get("message", "")) for e in seen.events if e.get("reason") in reasons]
+    texts = [str(e.get("message", "")) for e in seen.events if e.get("reason") == PULL_REASON]
     return max((t for t in texts if "pull" in t.lower()), key=len, default=message)
 
 
 def _from_events(
-    seen: Seen,
+    seen: Snapshot,
     reasons: set[str],
     kind: str,
     source: str,
@@ -358,4 +346,4 @@ def _from_events(
     if not found:
         return None
     newest = max(found, key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or "")
-    return trouble_told(source, str(newest.get("message", "")), outcome, after_seconds)
+    return explain_trouble(source, str(newest.get("message", "")), outcome, after_seconds)

@@ -9,7 +9,7 @@ from clusters.api import Api
 from clusters.labels import RUN
 
 from .manifests import FINALIZER
-from .observe import Object, Seen, going
+from .observe import Object, Snapshot, going
 from .wanted import Wanted
 
 
@@ -22,7 +22,7 @@ def restore_labels(body: Object, wanted: Mapping[str, str], api: Api) -> Object:
     return api.merge_patch(body["kind"], metadata["namespace"], metadata["name"], labels) or body
 
 
-def restore_pod(seen: Seen, wanted: Wanted, api: Api) -> Seen:
+def restore_pod(seen: Snapshot, wanted: Wanted, api: Api) -> Snapshot:
     """Repair labels and finalizer of the run's pod. The uid identifies the pod even if nothing else does."""
     running = None if wanted.workspace.pod_ended else wanted.workspace.pod_uid
 

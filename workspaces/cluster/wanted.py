@@ -22,7 +22,7 @@ from .tenancy import tenant_labels
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Input for the objects of one run. Secrets are never shown by repr."""
+    """Input for the objects of one run."""
 
     workspace: Workspace
     instance: UUID
@@ -61,16 +61,14 @@ class Wanted:
         }
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SecretValues:
-    """Clear values for the Secret. A plain class, whose repr shows none of them."""
+    """Clear values for the Secret, which repr does not show."""
 
-    def __init__(
-        self, *, jupyter_token: str, host_key: str, authorized_keys: Sequence[str], env: Mapping[str, str]
-    ) -> None:
-        self.jupyter_token = jupyter_token
-        self.host_key = host_key
-        self.authorized_keys = list(authorized_keys)
-        self.env = dict(env)
+    jupyter_token: str
+    host_key: str
+    authorized_keys: Sequence[str]
+    env: Mapping[str, str]
 
 
 def label_value(text: str) -> str:

@@ -17,7 +17,7 @@ from clusters.unknown_causes import count, digest_of
 from quotas import admission
 from quotas.models import Claim
 from workspaces import enqueue
-from workspaces.cluster import drivers, manifests
+from workspaces.cluster import drivers, manifests, observe
 from workspaces.cluster.digest import HASH
 from workspaces.cluster.look import look_at_storage, look_closely, read_trouble_details
 from workspaces.cluster.namespaces import NamespaceTrouble, ensure_tenant
@@ -26,18 +26,9 @@ from workspaces.cluster.observe import (
     Object,
     Observation,
     Outcome,
-    Seen,
+    Snapshot,
     Trouble,
-    accepted,
-    end_proven,
-    going,
-    is_of,
-    observe,
-    rejected,
-    run_of,
-    started_set,
-    terminal,
-    trouble_told,
+    explain_trouble,
 )
 from workspaces.cluster.proof import note_pods, remove_finalizer
 from workspaces.cluster.repair import restore_labels, restore_pod
@@ -70,7 +61,7 @@ def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
         pod_vanished(workspace)
         return
     release_rejected(seen, api)
-    observation = observe(
+    observation = observe.observe(
         read_trouble_details(workspace, seen, api),
         run=str(claim.pk),
         claims_wanted=len(manifests.volume_claims(wanted)),
@@ -83,7 +74,7 @@ def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
 # --- make what is missing
 
 
-def make(wanted: Wanted, seen: Seen, api: Api) -> tuple[Seen, Trouble | None]:
+def make(wanted: Wanted, seen: Snapshot, api: Api) -> tuple[Snapshot, Trouble | None]:
     """Apply what is missing, in the order of the steps. A refusal ends this and is returned, explained.
 
     The answer of an apply replaces the object seen before: nothing is read twice.
@@ -104,12 +95,12 @@ def make(wanted: Wanted, seen: Seen, api: Api) -> tuple[Seen, Trouble | None]:
     return seen, None
 
 
-def node_out(wanted: Wanted, seen: Seen) -> Trouble | None:
+def node_out(wanted: Wanted, seen: Snapshot) -> Trouble | None:
     """Return a trouble that requeues the run if its node became unwell before the start: the pod would wait in vain,
     and the queue knows when that node, or another, has room."""
     code = wanted.unwell_nodes.get(wanted.node)
-    has_begun = started_set(seen.stateful_set, str(wanted.run)) or any(
-        is_of(str(wanted.run), pod) for pod in seen.pods
+    has_begun = observe.started_set(seen.stateful_set, str(wanted.run)) or any(
+        observe.is_of(str(wanted.run), pod) for pod in seen.pods
     )
     if code is None or has_begun:
         return None
@@ -122,8 +113,8 @@ PASSING_REFUSALS = ("exceeded quota", "being terminated", "object is being delet
 
 def refused(refusal: ClusterRefused) -> Trouble:
     if refusal.status == 409 or any(words in refusal.message for words in PASSING_REFUSALS):
-        return trouble_told("admission", refusal.message, Outcome.REQUEUE, 120)
-    return trouble_told("admission", refusal.message, Outcome.FAIL)
+        return explain_trouble("admission", refusal.message, Outcome.REQUEUE, 120)
+    return explain_trouble("admission", refusal.message, Outcome.FAIL)
 
 
 def make_driver_volume(wanted: Wanted, api: Api) -> None:
@@ -141,7 +132,7 @@ def make_driver_volume(wanted: Wanted, api: Api) -> None:
     api.apply(claim)
 
 
-def make_volume_claims(wanted: Wanted, seen: Seen, api: Api) -> Seen:
+def make_volume_claims(wanted: Wanted, seen: Snapshot, api: Api) -> Snapshot:
     """Create missing PVCs. Existing PVCs hold data and are not applied again; only their labels are repaired."""
     claims = {claim["metadata"]["name"]: claim for claim in seen.volume_claims}
     for body in manifests.volume_claims(wanted):
@@ -153,7 +144,7 @@ def make_volume_claims(wanted: Wanted, seen: Seen, api: Api) -> Seen:
     return replace(seen, volume_claims=list(claims.values()))
 
 
-def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
+def make_container(wanted: Wanted, seen: Snapshot, api: Api) -> Snapshot:
     """Apply the StatefulSet first, so that it can own the other objects."""
     there = seen.stateful_set or first_set(wanted, seen, api)
     if there is None:
@@ -161,7 +152,8 @@ def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
     metadata = there["metadata"]
     if metadata.get("deletionTimestamp"):
         return seen  # an apply would succeed and be lost; the watch reports the end
-    if run_of(there) != str(wanted.run):  # left by an earlier run: its pod must not pass for this run's
+    # Left by an earlier run: its pod must not pass for this run's.
+    if observe.run_of(there) != str(wanted.run):
         api.delete(
             "StatefulSet", wanted.namespace, wanted.name, uid=metadata["uid"], propagation="Foreground"
         )
@@ -171,7 +163,7 @@ def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
     secret = api.get("Secret", wanted.namespace, wanted.name) if seen.stateful_set else None
     apply_if_differs(manifests.secret(wanted, there), secret, api)
     seen = replace(seen, stateful_set=there, service=service)
-    if not started_set(there, str(wanted.run)):
+    if not observe.started_set(there, str(wanted.run)):
         return start_container(wanted, there, seen, api)
     if wanted.workspace.ready_at is None:  # a run that was ready keeps its start script
         script = api.get("ConfigMap", wanted.namespace, wanted.name)
@@ -179,9 +171,9 @@ def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
     return seen
 
 
-def first_set(wanted: Wanted, seen: Seen, api: Api) -> Object | None:
+def first_set(wanted: Wanted, seen: Snapshot, api: Api) -> Object | None:
     """Create the StatefulSet with no replicas. If a pod of a deleted set still runs, adopt it, or wait for its end."""
-    if any(is_of(str(wanted.run), pod) and not going(pod) for pod in seen.pods):
+    if any(observe.is_of(str(wanted.run), pod) and not observe.going(pod) for pod in seen.pods):
         return api.apply(manifests.stateful_set(wanted, replicas=1))
     if seen.pods:
         return None
@@ -189,12 +181,12 @@ def first_set(wanted: Wanted, seen: Seen, api: Api) -> Object | None:
     return api.apply(manifests.stateful_set(wanted, replicas=0))
 
 
-def start_container(wanted: Wanted, there: Object, seen: Seen, api: Api) -> Seen:
+def start_container(wanted: Wanted, there: Object, seen: Snapshot, api: Api) -> Snapshot:
     """Create the pod once there is storage. Volumes are set to Retain before a pod can write to them."""
     api.apply(manifests.stamped(manifests.config_map(wanted, there)))
     seen = look_at_storage(wanted.workspace, seen, api)
     keep_data(wanted.workspace, seen.volume_claims, api)
-    if not all(accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
+    if not all(observe.accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
         return seen
     body = manifests.stateful_set(wanted, replicas=1)
     # With its uid, a set that was deleted meanwhile is not created again without its other objects.
@@ -211,23 +203,23 @@ def apply_if_differs(body: dict[str, Any], there: Object | None, api: Api) -> Ob
     return restore_labels(there, wanted["metadata"]["labels"], api)
 
 
-def set_aside_earlier(seen: Seen, workspace: Workspace, api: Api) -> Seen:
+def set_aside_earlier(seen: Snapshot, workspace: Workspace, api: Api) -> Snapshot:
     """Delete or release pods of earlier runs. Return the state without them: they say nothing about this run."""
-    mine = [pod for pod in seen.pods if is_of(str(workspace.run), pod)]
+    mine = [pod for pod in seen.pods if observe.is_of(str(workspace.run), pod)]
     for pod in seen.pods:
         metadata = pod["metadata"]
-        if pod not in mine and end_proven(pod):
+        if pod not in mine and observe.end_proven(pod):
             remove_finalizer(pod, api)
         elif pod not in mine and not metadata.get("deletionTimestamp"):
             api.delete("Pod", metadata["namespace"], metadata["name"], uid=metadata["uid"])
     return replace(seen, pods=mine)
 
 
-def release_rejected(seen: Seen, api: Api) -> None:
+def release_rejected(seen: Snapshot, api: Api) -> None:
     """Remove the finalizer of pods that never ran (their node rejected them), so that the controller tries another."""
     for pod in seen.pods:
-        if end_proven(pod) and (
-            rejected(pod) or (pod["metadata"].get("deletionTimestamp") and not terminal(pod))
+        if observe.end_proven(pod) and (
+            observe.rejected(pod) or (pod["metadata"].get("deletionTimestamp") and not observe.terminal(pod))
         ):
             remove_finalizer(pod, api)
 
@@ -251,8 +243,8 @@ def write_down(row: Workspace, observation: Observation, trouble: Trouble | None
     if observation.ended and (trouble is None or trouble.outcome != Outcome.REQUEUE):
         ended_by_itself(row, observation)
         return
-    tell_steps(row, observation)
-    tell_restart(row, observation)
+    add_step_events(row, observation)
+    report_restart(row, observation)
     if observation.done == len(STEPS):
         become_ready(row, observation)
     elif trouble is not None:
@@ -261,7 +253,7 @@ def write_down(row: Workspace, observation: Observation, trouble: Trouble | None
         row.message_code, row.message_data = f"doing_{row.step}", {}
 
 
-def tell_steps(row: Workspace, observation: Observation) -> None:
+def add_step_events(row: Workspace, observation: Observation) -> None:
     """Add an event for each step with new evidence, in order."""
     row.node = observation.node or row.node
     first = STEPS.index(Step(row.step))
@@ -274,17 +266,18 @@ def tell_steps(row: Workspace, observation: Observation) -> None:
         runs.advance(row)
 
 
-def tell_restart(row: Workspace, observation: Observation) -> None:
+def report_restart(row: Workspace, observation: Observation) -> None:
     """Report that the node restarted the container: files in the home remain, running programs are gone."""
     if observation.restarts <= row.container_restarts:
         return
     row.container_restarts = observation.restarts
-    if observation.last_end is not None:
-        why = observation.last_end
-        add_event(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)
-    add_event(
-        row, "container_restarted", step=row.step, level=Event.Level.WARNING, times=observation.restarts
-    )
+    if (why := observation.last_end) is not None:
+        warn(row, why.code, **why.data)
+    warn(row, "container_restarted", times=observation.restarts)
+
+
+def warn(row: Workspace, code: str, **data: Any) -> None:
+    add_event(row, code, step=row.step, level=Event.Level.WARNING, **data)
 
 
 def become_ready(row: Workspace, observation: Observation) -> None:
@@ -308,10 +301,9 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
     final = trouble.outcome != Outcome.WAIT
     name = name_of(diagnosis, row)
     if name not in row.troubles:
-        level = (
-            Event.Level.ERROR if trouble.outcome == Outcome.FAIL and not trouble.after_seconds else "warning"
-        )
-        add_event(row, diagnosis.code, step=row.step, level=Event.Level(level), **diagnosis.data)
+        at_once = trouble.outcome == Outcome.FAIL and not trouble.after_seconds
+        level = Event.Level.ERROR if at_once else Event.Level.WARNING
+        add_event(row, diagnosis.code, step=row.step, level=level, **diagnosis.data)
         if not diagnosis.known:
             count("start", diagnosis.data["raw"], row.pool.cluster_id)
     if not row.troubles.get(name):
@@ -328,7 +320,7 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
         fail(row, diagnosis, now)
     else:
         row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
-        add_event(row, "sent_back", step=row.step, level=Event.Level.WARNING)
+        warn(row, "sent_back")
         runs.end(row, Ending.REQUEUE)
 
 
@@ -350,11 +342,6 @@ def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:
     runs.end(row, Ending.FAILED)
 
 
-def interruptions(row: Workspace) -> int:
-    since = timezone.now() - INTERRUPTIONS_WITHIN
-    return row.events.filter(code="interrupted", at__gt=since).count()
-
-
 def pod_vanished(workspace: Workspace) -> None:
     """End the run: its pod was removed by force and may still run, and a second pod beside it would share its disk."""
     with changing(workspace.pk) as row:
@@ -365,12 +352,13 @@ def pod_vanished(workspace: Workspace) -> None:
 
 def ended_by_itself(row: Workspace, observation: Observation) -> None:
     """Handle a pod that ended unasked: begin a new run if it had been ready or was deleted, else fail the start."""
-    data: dict[str, Any] = {"reason": observation.ended}
-    if (why := observation.end_told) is not None:
-        add_event(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)
+    data = {"reason": observation.ended}
+    if (why := observation.explained_end) is not None:
+        warn(row, why.code, **why.data)
     if row.ready_at is not None or observation.ended == DELETED:
         add_event(row, "interrupted", level=Event.Level.WARNING, **data)
-        if interruptions(row) > MOST_INTERRUPTIONS:
+        since = timezone.now() - INTERRUPTIONS_WITHIN
+        if row.events.filter(code="interrupted", at__gt=since).count() > MOST_INTERRUPTIONS:
             fail(row, Diagnosis(code="interrupted_often", data=data, known=True), timezone.now())
         else:
             runs.end(row, Ending.INTERRUPTED)

@@ -73,17 +73,17 @@ class Workspaces:
     def preempted(self, claim: Claim) -> None:
         if claim.reclaim_at is not None:
             code, at = f"asked_back_{claim.reclaim_code}", claim.reclaim_at
-            _tell_of_run(claim, code, Event.Level.WARNING, minutes=_minutes_until(at), at=at.isoformat())
+            _add_run_event(claim, code, Event.Level.WARNING, minutes=_minutes_until(at), at=at.isoformat())
 
     def preemption_cancelled(self, claim: Claim) -> None:
-        _tell_of_run(claim, "spared", Event.Level.INFO)
+        _add_run_event(claim, "spared", Event.Level.INFO)
 
     def ends_by_budget(self, claim: Claim) -> None:
         if (at := claim.budget_ends_at) is None:
-            _tell_of_run(claim, "goes_on_by_budget", Event.Level.INFO)
+            _add_run_event(claim, "goes_on_by_budget", Event.Level.INFO)
         else:
             minutes = max(0, _minutes_until(at))
-            _tell_of_run(claim, "ends_by_budget", Event.Level.WARNING, minutes=minutes, at=at.isoformat())
+            _add_run_event(claim, "ends_by_budget", Event.Level.WARNING, minutes=minutes, at=at.isoformat())
 
     def released(self, claim: Claim) -> None:
         """Accept an end that nobody had seen but an admin confirmed: the run can be cleared away."""
@@ -104,7 +104,7 @@ class Workspaces:
         return True
 
 
-def _tell_of_run(claim: Claim, code: str, level: Event.Level, **data: Any) -> None:
+def _add_run_event(claim: Claim, code: str, level: Event.Level, **data: Any) -> None:
     """Add an event to the claim's run, or to the next run if that takes over the units."""
     with changing(claim.holder_id) as workspace:
         if workspace.run == claim.pk and (not workspace.ending or runs.keeps_units(workspace)):

@@ -18,7 +18,7 @@ from clusters.connections import api_for
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from quotas.models import Claim
 from workspaces import enqueue, measures
-from workspaces.cluster.observe import trouble_told
+from workspaces.cluster.observe import explain_trouble
 from workspaces.models import NO_DEADLINE, Event, Phase, Workspace
 from workspaces.state.live import RELATED, changing
 from workspaces.state.runs import claim_of
@@ -93,7 +93,7 @@ def note_refused(workspace_id: UUID, refusal: ClusterRefused) -> None:
     """Report a repeated refusal once. A conflict with another change (409, 422) passes by itself."""
     if refusal.status in (409, 422):
         return
-    diagnosis = trouble_told("admission", refusal.message).diagnosis
+    diagnosis = explain_trouble("admission", refusal.message).diagnosis
     with changing(workspace_id) as workspace:
         workspace.message_code, workspace.message_data = diagnosis.code, diagnosis.data
         if diagnosis.code not in workspace.troubles:

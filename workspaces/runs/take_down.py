@@ -10,7 +10,7 @@ from clusters.api import Api
 from quotas import admission
 from quotas.models import Claim
 from workspaces.cluster.look import labels_of, look_at
-from workspaces.cluster.observe import Seen, end_proven
+from workspaces.cluster.observe import Snapshot, end_proven
 from workspaces.cluster.proof import note_pods, remove_finalizer
 from workspaces.cluster.volumes import alert_deleted, delete_volumes
 from workspaces.launch import longest
@@ -20,8 +20,6 @@ from workspaces.state import runs
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
-
-MADE_BY_A_RUN = ("Service", "Secret", "ConfigMap")
 
 
 def take_down(workspace: Workspace, api: Api) -> None:
@@ -46,7 +44,7 @@ def keep_at_rest(workspace: Workspace, api: Api) -> None:
     clear_away(workspace, seen, api)
 
 
-def clear_away(workspace: Workspace, seen: Seen, api: Api) -> bool:
+def clear_away(workspace: Workspace, seen: Snapshot, api: Api) -> bool:
     """Delete the run's objects, and release ended pods. Return True if anything was still there."""
     delete_controller(workspace, seen, api)
     for pod in seen.pods:
@@ -55,7 +53,7 @@ def clear_away(workspace: Workspace, seen: Seen, api: Api) -> bool:
     return bool(seen.pods or seen.stateful_set or leftovers(workspace, api))
 
 
-def delete_controller(workspace: Workspace, seen: Seen, api: Api) -> None:
+def delete_controller(workspace: Workspace, seen: Snapshot, api: Api) -> None:
     """Delete the StatefulSet in the foreground, with what it owns; after it, pods that lost their controller."""
     namespace, stateful_set = workspace.tenant.namespace, seen.stateful_set
     if stateful_set is not None:
@@ -71,7 +69,7 @@ def delete_controller(workspace: Workspace, seen: Seen, api: Api) -> None:
 def leftovers(workspace: Workspace, api: Api) -> bool:
     """Return True if other objects of a run are still there. Delete those that nothing owns any more."""
     found = False
-    for kind in MADE_BY_A_RUN:
+    for kind in ("Service", "Secret", "ConfigMap"):
         for body in api.list(kind, namespace=workspace.tenant.namespace, labels=labels_of(workspace)):
             found = True
             metadata = body["metadata"]
@@ -116,9 +114,10 @@ def finish(workspace: Workspace) -> None:
             _release(claim, ending)
             _become_stopped(workspace, ending)
         elif ending == Ending.REQUEUE and claim is not None:
-            _send_back(workspace, claim)
+            why = workspace.failure or {"code": "sent_back", "data": {}}
+            _begin(workspace, admission.send_back(claim, why["code"], why["data"]), "requested")
         elif gives_back and claim is not None:
-            _wait_again(workspace, admission.give_back(claim))
+            _begin(workspace, admission.give_back(claim), "waits_again")
         elif keeps_units and claim is not None:
             admission.renew(claim)  # its signal begins the next run
         else:
@@ -177,13 +176,6 @@ def _ask_again(workspace: Workspace) -> None:
             add_event(row, "refused_again", level=Event.Level.ERROR)
 
 
-def _send_back(workspace: Workspace, claim: Claim) -> None:
-    why = workspace.failure or {"code": "sent_back", "data": {}}
-    successor = admission.send_back(claim, why["code"], why["data"])
+def _begin(workspace: Workspace, successor: Claim, code: str) -> None:
     with changing(workspace.pk) as row:
-        runs.begin(row, successor, "requested")
-
-
-def _wait_again(workspace: Workspace, successor: Claim) -> None:
-    with changing(workspace.pk) as row:
-        runs.begin(row, successor, "waits_again")
+        runs.begin(row, successor, code)
