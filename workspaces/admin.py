@@ -62,14 +62,23 @@ class StopWorkspaces(Previewed[Workspace]):
         return ngettext("%(count)d workspace stops.", "%(count)d workspaces stop.", count) % {"count": count}
 
 
-def in_use(field: str) -> Coalesce:
-    """SQL count of the undeleted workspaces that reference the row through this field."""
-    there = Workspace.objects.filter(**{field: OuterRef("pk")}, deleted_at__isnull=True)
-    count = there.order_by().values(field).annotate(count=Count("pk")).values("count")
-    return Coalesce(Subquery(count), 0)
+class CountsWorkspaces:
+    """Column with the number of undeleted workspaces of each row."""
+
+    field: str  # of a workspace
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        there = Workspace.objects.filter(**{self.field: OuterRef("pk")}, deleted_at__isnull=True)
+        count = there.order_by().values(self.field).annotate(count=Count("pk")).values("count")
+        rows: QuerySet[Any] = super().get_queryset(request)  # type: ignore[misc]
+        return rows.annotate(count_used=Coalesce(Subquery(count), 0))
+
+    @admin.display(description=gettext_lazy("workspaces"), ordering="count_used")
+    def used_by(self, row: Any) -> int:
+        return int(row.count_used)
 
 
-def told_use(count: int, instead: str) -> str:
+def use_text(count: int, instead: str) -> str:
     if not count:
         return ""
     used = ngettext("%(count)d workspace uses it.", "%(count)d workspaces use it.", count) % {"count": count}
@@ -77,7 +86,8 @@ def told_use(count: int, instead: str) -> str:
 
 
 @admin.register(Image)
-class ImagePage(RecordedPage[Image]):
+class ImagePage(CountsWorkspaces, RecordedPage[Image]):
+    field = "image"
     purpose = gettext_lazy("Container images for workspaces: the user they run as, and what they offer.")
     list_display = ("name", "reference", "offers_jupyter", "offers_ssh", "used_by", "is_active")
     list_editable = ("is_active",)
@@ -96,13 +106,6 @@ class ImagePage(RecordedPage[Image]):
         ),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Image]:
-        return super().get_queryset(request).annotate(count_used=in_use("image"))
-
-    @admin.display(description=gettext_lazy("workspaces"), ordering="count_used")
-    def used_by(self, image: Any) -> int:
-        return int(image.count_used)
-
     def public_address(self, obj: Image) -> str:
         return f"{reverse('launch')}?image={obj.slug}" if obj.is_active else ""
 
@@ -110,15 +113,16 @@ class ImagePage(RecordedPage[Image]):
         if not Workspace.objects.filter(image=obj).exists():
             return ""
         live = Workspace.objects.filter(image=obj, deleted_at=None).count()
-        return told_use(live, _("Take it out of the catalogue instead: untick “offered”.")) or _(
+        return use_text(live, _("Take it out of the catalogue instead: untick “offered”.")) or _(
             "Workspaces that are deleted by now used it, and stay on record. Untick “offered” instead."
         )
 
 
 @admin.register(Flavor)
-class FlavorPage(RecordedPage[Flavor]):
+class FlavorPage(CountsWorkspaces, RecordedPage[Flavor]):
     """Admin page of sizes. It is in this app and not in quotas, because workspaces use the sizes."""
 
+    field = "flavor"
     purpose = gettext_lazy(
         "Ready-made sizes: GPUs, cores and memory of one pool. Existing workspaces keep their size."
     )
@@ -129,13 +133,6 @@ class FlavorPage(RecordedPage[Flavor]):
     prepopulated_fields = {"slug": ("name",)}
     autocomplete_fields = ("pool",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Flavor]:
-        return super().get_queryset(request).annotate(count_used=in_use("flavor"))
-
-    @admin.display(description=gettext_lazy("workspaces"), ordering="count_used")
-    def used_by(self, flavor: Any) -> int:
-        return int(flavor.count_used)
-
     def public_address(self, obj: Flavor) -> str:
         return f"{reverse('launch')}?flavor={obj.slug}"
 
@@ -144,7 +141,7 @@ class FlavorPage(RecordedPage[Flavor]):
 
     def why_kept(self, obj: Flavor) -> str:
         live = Workspace.objects.filter(flavor=obj, deleted_at=None).count()
-        return told_use(live, _("Delete it once they are deleted or use another size."))
+        return use_text(live, _("Delete it once they are deleted or use another size."))
 
 
 @admin.register(Workspace)

@@ -148,7 +148,7 @@ class Workspace(models.Model):
     failure = models.JSONField(null=True)
     # Troubles of the current step: {code: RFC 3339 time since when, or NO_DEADLINE if it cannot end the run}.
     troubles = models.JSONField(default=dict)
-    # Problems of the run that come from outside, as conditions.Ailment; the room above finds them.
+    # Problems of the run that come from outside, as conditions.Condition; the room above finds them.
     conditions = models.JSONField(default=list, db_default=[])
     node = models.CharField(_("node"), max_length=253, blank=True)
     host = models.CharField(max_length=253, blank=True)

@@ -86,34 +86,25 @@ NOTICE_RULES: dict[str, NoticeRule] = {
 
 def on_event(*, instance: Event, created: bool, **_: object) -> None:
     """Notify the owner of a new event in the same transaction, if the event has a notice."""
-    workspace, told = instance.workspace, NOTICE_RULES.get(instance.code)
-    if not created or told is None or not workspace.notify:
+    workspace, rule = instance.workspace, NOTICE_RULES.get(instance.code)
+    if not created or rule is None or not workspace.notify:
         return
     if instance.data.get("by") == workspace.owner.get_username():
         return  # they did it themselves
-    notify(
-        told.kind,
-        [workspace.owner],
-        subject=SUBJECT,
-        subject_id=workspace.pk,
-        key=f"{SUBJECT} {workspace.pk} {instance.number}",
-        data=_about(instance),
-        worth_a_mail=instance.code != "ready" or waited(instance) >= READY_IS_WORTH_A_MAIL_AFTER,
-    )
+    worth_a_mail = instance.code != "ready" or waited(instance) >= READY_IS_WORTH_A_MAIL_AFTER
+    _notify_owner(instance, rule.kind, _about(instance), worth_a_mail=worth_a_mail)
 
 
 def notify_condition(event: Event) -> None:
     """Notify the owner of a problem of node, GPU or storage: once for as long as it lasts."""
+    if event.workspace.notify and event.code not in NOTICE_RULES:
+        _notify_owner(event, Kind.HEALTH, {"code": event.code, "data": event.data})
+
+
+def _notify_owner(event: Event, kind: Kind, data: dict[str, Any], **options: bool) -> None:
     workspace = event.workspace
-    if workspace.notify and event.code not in NOTICE_RULES:
-        notify(
-            Kind.HEALTH,
-            [workspace.owner],
-            subject=SUBJECT,
-            subject_id=workspace.pk,
-            key=f"{SUBJECT} {workspace.pk} {event.number}",
-            data={"code": event.code, "data": event.data},
-        )
+    key = f"{SUBJECT} {workspace.pk} {event.number}"
+    notify(kind, [workspace.owner], subject=SUBJECT, subject_id=workspace.pk, key=key, data=data, **options)
 
 
 def _about(event: Event) -> dict[str, Any]:
@@ -173,18 +164,15 @@ def _text(notice: Notice, workspace: Workspace) -> str:
         return _("Your workspace in %(tenant)s runs: Jupyter and SSH answer.") % {
             "tenant": workspace.tenant.name
         }
-    if stops_at := _stops_at(notice):
-        at = date_format(timezone.localtime(stops_at), "H:i T")
-        if notice.data["code"] in ASKED_BACK:
-            return _(
-                "Its GPUs are borrowed. Their owner, or a booking, needs them: it stops at %(time)s."
-            ) % {"time": at}
-        if notice.data["code"] == ENDS_BY_BUDGET:
-            return _("Its GPU-hours of this month are used up: it stops at %(time)s. Files are kept.") % {
-                "time": at
-            }
-        return _("Its lifetime ends at %(time)s: it stops then. Files are kept.") % {"time": at}
-    return ""
+    if (stops_at := _stops_at(notice)) is None:
+        return ""
+    if notice.data["code"] in ASKED_BACK:
+        text = _("Its GPUs are borrowed. Their owner, or a booking, needs them: it stops at %(time)s.")
+    elif notice.data["code"] == ENDS_BY_BUDGET:
+        text = _("Its GPU-hours of this month are used up: it stops at %(time)s. Files are kept.")
+    else:
+        text = _("Its lifetime ends at %(time)s: it stops then. Files are kept.")
+    return text % {"time": date_format(timezone.localtime(stops_at), "H:i T")}
 
 
 def _stops_at(notice: Notice) -> datetime | None:

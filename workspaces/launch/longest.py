@@ -12,8 +12,6 @@ from quotas.models import TenantLimit
 from workspaces.models import Workspace
 from workspaces.state import story
 
-FIELD = "max_runtime_minutes"
-
 
 def longest_of(tenant_id: UUID) -> int | None:
     """Longest runtime in minutes; None: no limit."""
@@ -24,15 +22,15 @@ def longest_of(tenant_id: UUID) -> int | None:
 def granted(tenant: Tenant, minutes: int | None) -> int | None:
     """Return the lifetime for a request of so many minutes (None: no lifetime). Raise Invalid above the longest."""
     longest = longest_of(tenant.pk)
-    if longest is None or minutes is None:
-        return minutes if longest is None else longest
-    if minutes > longest:
+    if longest is not None and minutes is not None and minutes > longest:
         text = _("Workspaces in %(tenant)s can run for %(span)s at most.") % {
             "tenant": tenant.name,
             "span": story.lifetime(longest),
         }
-        raise Invalid("above_longest_runtime", text, _("Request less time."), fields={FIELD: [text]})
-    return minutes
+        raise Invalid(
+            "above_longest_runtime", text, _("Request less time."), fields={"max_runtime_minutes": [text]}
+        )
+    return longest if minutes is None else minutes
 
 
 def at_most(tenant_id: UUID, minutes: int | None) -> int | None:

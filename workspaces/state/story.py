@@ -196,9 +196,7 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
         return ""
     if (line := LINES.get(code)) is not None:
         return str(line.sentence) % _for_people(data) if data else str(line.sentence)
-    if reasons.knows(code):
-        return reasons.sentence(code, data)
-    return explain.sentence(code, data)
+    return reasons.sentence(code, data) if reasons.knows(code) else explain.sentence(code, data)
 
 
 def hint(code: str, data: Mapping[str, Any]) -> str:
@@ -207,9 +205,7 @@ def hint(code: str, data: Mapping[str, Any]) -> str:
         return ""
     if (line := LINES.get(code)) is not None:
         return str(line.hint)
-    if reasons.knows(code):
-        return reasons.hint(code, data)
-    return explain.hint(code, data)
+    return reasons.hint(code, data) if reasons.knows(code) else explain.hint(code, data)
 
 
 def lifetime(minutes: int) -> str:
