@@ -25,7 +25,8 @@ from tests.cast import Cast
 from tests.own_rights import OwnRights
 from tests.played_nodes import announced
 from tests.shared.driving import api_of_admin, drive, in_phase
-from workspaces.launch.launch import LaunchSpec, launch
+from tests.workspaces.specs import spec
+from workspaces.launch.launch import launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
 from workspaces.sizes.sizing import SizeAsked
@@ -124,8 +125,7 @@ class House:
     def launched(self, pool: Pool, name: str = "exp", by: Actor | None = None, **size: Any) -> Workspace:
         tenant = self.cast.demo if by is None else self.cast.second
         asked = SizeAsked(pool=pool.slug, cpu_millicores=1000, memory_mib=1024, **size)
-        spec = LaunchSpec(tenant=tenant.slug, name=name, image="jupyter", size=asked)
-        return launch(by or self.cast.alice, spec)
+        return launch(by or self.cast.alice, spec(tenant=tenant.slug, name=name, size=asked))
 
     def started(self, pool: Pool, name: str = "exp", **size: Any) -> Workspace:
         workspace = drive(self.launched(pool, name, **size), in_phase("ready"))

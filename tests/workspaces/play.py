@@ -4,18 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from clusters.models import Node
 from quotas import admission
 from quotas.models import Claim
-from tests.cast import Cast
+from quotas.sharing import Portion
+from tests.cast import GIB, Cast
 from tests.shared.played_api import PlayedApi
+from tests.shared.stage import GPU
+from tests.workspaces.specs import spec
 from workspaces import enqueue
-from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.launch.launch import launch
 from workspaces.models import Workspace
+from workspaces.runs import lifecycle
 from workspaces.runs import reconcile as reconciling
-from workspaces.sizes.sizing import SizeAsked
+
+
+def leave_one_gpu(cast: Cast, node: str) -> None:
+    """Leave only the GPU that a workspace has on this node."""
+    Node.objects.exclude(name=node).delete()
+    Node.objects.update(allocatable={"cpu": 64_000, "memory": 512 * GIB, "pods": 110, GPU: 1})
+
+
+def request_of_carol(cast: Cast) -> Claim:
+    """Let carol, of the second tenant, request a GPU. Return her claim after the admission pass."""
+    claim = admission.request(
+        tenant=cast.second,
+        user=cast.carol.user,
+        pool=cast.pool,
+        portion=Portion(1),
+        cpu_millicores=1000,
+        memory_mib=1024,
+        holder_kind=Claim.Holder.JOB,
+        holder_id=uuid4(),
+    )
+    admission.admit(cast.pool.pk)
+    return claim
 
 
 class Play:
@@ -23,8 +50,7 @@ class Play:
 
     def __init__(self, cast: Cast, api: PlayedApi) -> None:
         self.cast, self.api = cast, api
-        spec = LaunchSpec(tenant="demo", name="exp", image="jupyter", size=SizeAsked(flavor="a100-1"))
-        self.id = launch(cast.alice, spec).pk
+        self.id = launch(cast.alice, spec(name="exp")).pk
 
     @property
     def row(self) -> Workspace:
@@ -49,6 +75,10 @@ class Play:
 
     def until_phase(self, phase: str) -> Workspace:
         return self.until(lambda row: row.phase == phase and not row.ending)
+
+    def stop(self) -> Workspace:
+        lifecycle.stop(self.cast.alice, self.row)
+        return self.until_phase("stopped")
 
     def begin_ready(self) -> Workspace:
         """Bring the workspace up with the fewest looks, for tests that begin with a ready one."""

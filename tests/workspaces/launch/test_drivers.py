@@ -67,17 +67,13 @@ def test_nothing_is_mounted_without_gpus_or_without_a_path(changes: dict[str, in
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_workspace_on_an_old_node_gets_it_under_pod_security_restricted(
-    house: Cast,
-    api: Api,
-) -> None:
+def test_a_workspace_on_an_old_node_gets_it_under_pod_security_restricted(house: Cast, api: Api) -> None:
     house.pool.driver_path = PATH
     house.pool.save()
     workspace = drive(launched(house), in_phase("ready"))
     name, namespace = drivers.claim_name(house.pool), house.demo.namespace
     claim = api.get("PersistentVolumeClaim", namespace, name)
-    assert claim is not None
-    assert claim["status"]["phase"] == "Bound"
+    assert claim and claim["status"]["phase"] == "Bound"
     # The PVC stays after a stop. Deleted by hand, it is made again on the same volume.
     lifecycle.stop(house.alice, workspace)
     drive(workspace, in_phase("stopped"))
@@ -86,6 +82,5 @@ def test_a_workspace_on_an_old_node_gets_it_under_pod_security_restricted(
     lifecycle.start(house.alice, workspace)
     drive(workspace, in_phase("ready"))
     again = api.get("PersistentVolumeClaim", namespace, name)
-    assert again is not None
-    assert again["spec"]["volumeName"] == claim["spec"]["volumeName"]
+    assert again and again["spec"]["volumeName"] == claim["spec"]["volumeName"]
     assert again["metadata"]["uid"] != claim["metadata"]["uid"]

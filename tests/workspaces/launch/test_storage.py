@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
-from django.db import connection
 
 from accounts.errors import Invalid
 from quotas.allowed.ceilings import ceilings
 from quotas.models import TenantLimit
 from quotas.queries import limits_for
 from tests.cast import Cast
+from tests.shared.concurrency import at_once
+from tests.workspaces.specs import spec
 from workspaces.launch import storage
-from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.launch.launch import launch
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.runs import changes
 from workspaces.runs.changes import Change
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
 GIB = 1024  # MiB
@@ -25,10 +23,7 @@ HOME = 10 * GIB
 
 
 def launched(cast: Cast, name: str, disk_gib: int = 0) -> Workspace:
-    spec = LaunchSpec(
-        tenant="demo", name=name, image="jupyter", size=SizeAsked(flavor="a100-1"), disk_mib=disk_gib * GIB
-    )
-    return launch(cast.alice, spec)
+    return launch(cast.alice, spec(name=name, disk_mib=disk_gib * GIB))
 
 
 @pytest.fixture
@@ -40,9 +35,7 @@ def used(cast: Cast) -> int:
     return storage.promised_mib([cast.demo.pk])[cast.demo.pk]
 
 
-def test_homes_and_disks_are_counted_and_more_is_refused_with_what_is_used(
-    cast: Cast, limit: TenantLimit
-) -> None:
+def test_homes_and_disks_count_and_more_than_the_limit_is_refused(cast: Cast, limit: TenantLimit) -> None:
     launched(cast, "one", disk_gib=9)
     with pytest.raises(Invalid, match=r"Demo uses 19 of 30 GiB of storage. This needs 12 GiB") as refused:
         launched(cast, "two", disk_gib=2)
@@ -61,9 +54,7 @@ def test_a_disk_that_is_added_later_counts_too(cast: Cast, limit: TenantLimit) -
     assert changes.change(cast.alice, row, Change(disk_mib=5 * GIB))
 
 
-def test_what_is_kept_of_a_deleted_one_counts_and_what_was_deleted_does_not(
-    cast: Cast, limit: TenantLimit
-) -> None:
+def test_kept_volumes_of_deleted_workspaces_count(cast: Cast, limit: TenantLimit) -> None:
     kept, gone, never_made = (launched(cast, name) for name in ("kept", "gone", "never-made"))
     rows = Workspace.objects.filter(pk__in=[kept.pk, gone.pk, never_made.pk])
     rows.update(deleted_at="2026-01-01T00:00:00Z", volumes={"home": "pv-1"})
@@ -72,27 +63,21 @@ def test_what_is_kept_of_a_deleted_one_counts_and_what_was_deleted_does_not(
     assert used(cast) == HOME
 
 
-def test_the_backstop_in_the_cluster_says_the_same(cast: Cast, limit: TenantLimit) -> None:
+def test_the_clusters_resource_quota_has_the_same_limit(cast: Cast, limit: TenantLimit) -> None:
     assert ceilings(cast.demo, cast.cluster)["requests.storage"] == 30 * 1024**3
     assert "requests.storage" not in ceilings(cast.second, cast.cluster)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_at_once_one_gets_the_last_of_it(cast: Cast) -> None:
+def test_of_two_launches_at_once_one_gets_the_last_storage(cast: Cast) -> None:
     TenantLimit.objects.create(tenant=cast.demo, storage_mib=HOME)
-    refused = []
 
-    def one(name: str) -> None:
+    def is_refused(number: int) -> bool:
         try:
-            launched(cast, name)
+            launched(cast, f"exp-{number}")
         except Invalid:
-            refused.append(name)
-        finally:
-            connection.close()
+            return True
+        return False
 
-    threads = [threading.Thread(target=one, args=(name,)) for name in ("one", "two")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(refused), used(cast)) == (1, HOME)
+    assert sorted(at_once(is_refused, 2)) == [False, True]
+    assert used(cast) == HOME

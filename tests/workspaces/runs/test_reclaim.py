@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 
 from accounts.notices import inbox
 from accounts.notices.models import Notice
-from clusters.models import Node
 from quotas import admission, reclaim
 from quotas.models import Claim, Quota
-from quotas.sharing import Portion
-from quotas.signals import claim_to_stop
-from tests.cast import GIB
-from tests.shared.stage import GPU
-from tests.workspaces.play import Play
+from tests.workspaces.play import Play, leave_one_gpu, request_of_carol
 from workspaces import notices
 from workspaces.api.representation import with_related, workspaces_json
 from workspaces.models import Desired, Ending, Phase, Workspace
@@ -33,27 +27,12 @@ class Asked:
     def __init__(self, play: Play) -> None:
         self.play = play
         self.row = play.begin_ready()
-        node = self.row.node
-        Node.objects.exclude(name=node).delete()
-        Node.objects.filter(name=node).update(
-            allocatable={"cpu": 64_000, "memory": 512 * GIB, "pods": 110, GPU: 1}
-        )
+        leave_one_gpu(play.cast, self.row.node)
         Quota.objects.filter(tenant=play.cast.demo).update(nominal_gpus=0, borrowing_limit_gpus=4)
 
     def ask(self) -> Claim:
         """Let the owner request its GPU. Return our claim after the admission pass."""
-        cast = self.play.cast
-        self.owners = admission.request(
-            tenant=cast.second,
-            user=cast.carol.user,
-            pool=cast.pool,
-            portion=Portion(1),
-            cpu_millicores=1000,
-            memory_mib=1024,
-            holder_kind=Claim.Holder.JOB,
-            holder_id=uuid4(),
-        )
-        admission.admit(cast.pool.pk)
+        self.owners = request_of_carol(self.play.cast)
         return self.play.claim()
 
     def spare(self) -> None:
@@ -75,7 +54,7 @@ def asked(play: Play) -> Asked:
     return Asked(play)
 
 
-def test_its_person_is_told_until_when_for_whom_and_what_becomes_of_it(asked: Asked) -> None:
+def test_the_owner_is_notified_of_a_preemption_and_its_time(asked: Asked) -> None:
     claim = asked.ask()
     admission.admit(asked.play.cast.pool.pk)  # a second pass reports nothing new
     assert claim.reclaim_at is not None
@@ -86,11 +65,10 @@ def test_its_person_is_told_until_when_for_whom_and_what_becomes_of_it(asked: As
     words = lines[0][1]
     assert words.title == "“exp” has to return its GPUs soon"
     assert "needs them: it stops at" in words.text
-    assert "returns to the front of the queue" in words.hint
     assert not words.is_past
 
 
-def test_it_goes_down_with_its_files_when_it_is_time_and_waits_in_front(asked: Asked) -> None:
+def test_a_preempted_run_stops_with_its_files_and_waits_in_front(asked: Asked) -> None:
     before = asked.ask()
     asked.time_has_come()
     row = asked.play.row
@@ -108,14 +86,14 @@ def test_it_goes_down_with_its_files_when_it_is_time_and_waits_in_front(asked: A
     assert asked.play.api.of("PersistentVolumeClaim")
 
 
-def test_a_second_tick_while_it_goes_down_says_nothing_new(asked: Asked) -> None:
+def test_a_second_tick_while_it_stops_adds_no_event(asked: Asked) -> None:
     asked.ask()
     for _ in range(3):
         asked.time_has_come()
     assert asked.play.told("given_back") == 1
 
 
-def test_when_the_need_is_gone_it_is_spared_and_told(asked: Asked) -> None:
+def test_a_preemption_is_cancelled_when_the_request_is_withdrawn(asked: Asked) -> None:
     asked.ask()
     asked.spare()
     reclaim.on_tick()
@@ -123,13 +101,11 @@ def test_when_the_need_is_gone_it_is_spared_and_told(asked: Asked) -> None:
     assert asked.play.told("spared") == 1
     assert asked.shown()["reclaim"] is None
     lines, _last = inbox.page(asked.play.cast.alice.user)
-    assert [words.is_past for _notice, words in lines[:2]] == [
-        False,
-        True,
-    ]  # the preemption is cancelled; the warning is out of date
+    # The preemption is cancelled; the warning is out of date.
+    assert [words.is_past for _notice, words in lines[:2]] == [False, True]
 
 
-def test_one_whose_time_has_come_is_not_spared_any_more(asked: Asked) -> None:
+def test_a_preemption_under_way_is_not_cancelled(asked: Asked) -> None:
     asked.ask()
     asked.time_has_come()
     asked.spare()
@@ -137,7 +113,7 @@ def test_one_whose_time_has_come_is_not_spared_any_more(asked: Asked) -> None:
     assert asked.play.row.ending == Ending.RECLAIM
 
 
-def test_a_restart_keeps_the_units_and_what_was_said_about_them(asked: Asked) -> None:
+def test_a_restart_keeps_the_units_and_their_end_times(asked: Asked) -> None:
     before, by_budget = asked.ask(), timezone.now() + timedelta(hours=1)
     Claim.objects.filter(pk=before.pk).update(budget_ends_at=by_budget)
     lifecycle.restart(asked.play.cast.alice, asked.play.row)
@@ -151,21 +127,21 @@ def test_a_restart_keeps_the_units_and_what_was_said_about_them(asked: Asked) ->
     )
 
 
-def test_one_that_restarts_at_that_moment_is_told_all_the_same(asked: Asked) -> None:
+def test_a_preemption_during_a_restart_is_reported_to_the_next_run(asked: Asked) -> None:
     lifecycle.restart(asked.play.cast.alice, asked.play.row)
     before = asked.ask()
     asked.play.until(lambda row: row.run != before.pk and row.phase == Phase.READY)
     assert asked.play.told("asked_back_owner_waits") == 1
 
 
-def test_one_that_restarts_with_another_size_gives_them_up_and_is_not_told(asked: Asked) -> None:
+def test_a_preemption_during_a_restart_with_another_size_is_not_reported(asked: Asked) -> None:
     lifecycle.restart(asked.play.cast.alice, asked.play.row)
     Workspace.objects.update(next_size={"units": 2})
     asked.ask()
     assert asked.play.told("asked_back_owner_waits") == 0
 
 
-def test_a_restart_over_the_time_gives_them_back(asked: Asked) -> None:
+def test_a_restart_past_the_time_of_preemption_returns_the_gpus(asked: Asked) -> None:
     before = asked.ask()
     lifecycle.restart(asked.play.cast.alice, asked.play.row)
     asked.time_has_come()
@@ -173,7 +149,7 @@ def test_a_restart_over_the_time_gives_them_back(asked: Asked) -> None:
     assert (asked.play.claim().returns_first, asked.play.told("waits_again")) == (True, 1)
 
 
-def test_one_that_is_interrupted_over_the_time_waits_without_a_clock(asked: Asked) -> None:
+def test_a_run_interrupted_past_the_time_of_preemption_waits_without_a_clock(asked: Asked) -> None:
     before = asked.ask()
     Workspace.objects.filter(pk=asked.row.pk).update(stops_at=timezone.now() + timedelta(hours=1))
     asked.play.api.end_pod(asked.play.pod(), "Evicted")
@@ -183,7 +159,7 @@ def test_one_that_is_interrupted_over_the_time_waits_without_a_clock(asked: Aske
     assert (asked.play.claim().returns_first, row.phase, row.stops_at) == (True, Phase.WAITING, None)
 
 
-def test_who_stops_it_meanwhile_does_not_wait_in_front(asked: Asked) -> None:
+def test_a_workspace_stopped_during_preemption_leaves_the_queue(asked: Asked) -> None:
     asked.ask()
     asked.time_has_come()
     lifecycle.stop(asked.play.cast.alice, asked.play.row)
@@ -191,14 +167,7 @@ def test_who_stops_it_meanwhile_does_not_wait_in_front(asked: Asked) -> None:
     assert not Claim.objects.filter(holder_id=asked.row.pk).exclude(state="released").exists()
 
 
-def test_a_spent_budget_stops_it_with_its_files(asked: Asked) -> None:
-    claim_to_stop.send(sender=Claim, claim=asked.play.claim(), code="budget_spent")
-    row = asked.play.until_phase("stopped")
-    assert (row.desired, asked.play.told("stopped_by_budget_spent")) == (Desired.STOPPED, 1)
-    assert asked.play.api.of("PersistentVolumeClaim")
-
-
-def test_who_wants_no_notices_gets_none(asked: Asked) -> None:
+def test_a_workspace_without_notices_sends_none(asked: Asked) -> None:
     Workspace.objects.update(notify=False)
     Notice.objects.all().delete()
     asked.ask()
