@@ -6,21 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from clusters.errors import ClusterRefused, ClusterUnavailable
+from tests.shared.played_api import Object
+from workspaces.models import STEPS, Workspace
 
 AWAY = ClusterUnavailable("away")
-
-
 REFUSED = ClusterRefused(403, "Forbidden", "not now")
-
-
 ROUNDS_UNTIL_QUIET = 30
-
-
 LONG_AGO = "2026-01-01T00:00:00Z"
 
 
 class Killed(BaseException):
     """The worker's end between two statements or calls."""
+
+
+def is_alive(pod: Object) -> bool:
+    return bool(pod["spec"].get("nodeName")) and pod["status"]["phase"] in ("Pending", "Running")
 
 
 def after(calls: int, error: BaseException) -> Callable[..., None]:
@@ -32,3 +32,12 @@ def after(calls: int, error: BaseException) -> Callable[..., None]:
             raise problem
 
     return call
+
+
+def check_events(row: Workspace) -> None:
+    """Check that events are numbered without a gap, and that each run reports its steps once and in order."""
+    numbers = list(row.events.order_by("number").values_list("number", flat=True))
+    assert numbers == list(range(1, row.last_event + 1))
+    for run in set(row.events.values_list("run", flat=True)):
+        done = row.events.filter(run=run, level="info").exclude(step="").order_by("number")
+        assert list(done.values_list("step", flat=True)) == list(STEPS[: len(done)])

@@ -32,10 +32,20 @@ from tests.cast import Cast
 from tests.crew import Crew, crew, play_examples
 from tests.sampling import rare
 from tests.shared.played_api import Object, PlayedApi
-from tests.workspaces.runs.faults import AWAY, LONG_AGO, REFUSED, ROUNDS_UNTIL_QUIET, Killed, after
+from tests.workspaces.runs.faults import (
+    AWAY,
+    LONG_AGO,
+    REFUSED,
+    ROUNDS_UNTIL_QUIET,
+    Killed,
+    after,
+    check_events,
+    is_alive,
+)
+from tests.workspaces.specs import spec
 from workspaces import enqueue, receivers
 from workspaces.launch.clone import clone
-from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.launch.launch import launch
 from workspaces.models import STEPS, Workspace
 from workspaces.runs import lifecycle, lifetime
 from workspaces.runs import reconcile as reconciling
@@ -107,7 +117,7 @@ OPERATIONS = st.one_of(
     of("restart", which=WHICH),
     of("delete", which=WHICH, delete_disk=st.booleans()),
     of("resize", which=WHICH, flavor=st.sampled_from(["a100-1", "a100-2"])),
-    of("rename", which=WHICH, name=st.sampled_from(["exp", "other"])),
+    of("rename", which=WHICH, name=st.sampled_from(["exp-1", "other"])),
     of("give_lifetime", which=WHICH, minutes=st.sampled_from([None, 1, 60])),
     of("extend", which=WHICH),
     of("clone", which=WHICH),
@@ -132,10 +142,7 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
         super().__init__()
         clear()
         type(self).api = SharedApi()
-        size = SizeAsked(flavor="a100-1")
-        launch(
-            self.cast.alice, LaunchSpec(tenant="demo", name="exp", image="jupyter", size=size, disk_mib=1024)
-        )
+        launch(self.cast.alice, spec(disk_mib=1024))
         self.furthest: Counter[UUID] = Counter()
         self.ran["examples"] += 1
 
@@ -252,7 +259,7 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
 
     def pod_ends_by_itself(self, reason: str) -> None:
         with self.api.lock:
-            for pod in alive(self.api)[:1]:
+            for pod in list(filter(is_alive, self.api.of("Pod")))[:1]:
                 self.api.end_pod(pod, reason)
 
     def stateful_set_is_deleted_by_hand(self) -> None:
@@ -278,17 +285,13 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
 
     def is_sound(self) -> None:
         self.rows_are_legal()
-        pods = alive(self.api)
+        pods = list(filter(is_alive, self.api.of("Pod")))
         of_workspaces = [pod["metadata"]["labels"]["berth.dev/workspace"] for pod in pods]
         assert len(set(of_workspaces)) == len(of_workspaces), "two pods of a workspace"
         for pod in pods:
             assert Claim.objects.get(pk=pod["metadata"]["labels"]["berth.dev/run"]).state == "admitted"
         for row in Workspace.objects.all():
-            numbers = list(row.events.order_by("number").values_list("number", flat=True))
-            assert numbers == list(range(1, row.last_event + 1))
-            for run in set(row.events.values_list("run", flat=True)):
-                told = row.events.filter(run=run, level="info").exclude(step="").order_by("number")
-                assert list(told.values_list("step", flat=True)) == list(STEPS[: len(told)])
+            check_events(row)
         live = Claim.objects.exclude(state="released")
         assert not live.exclude(pk__in=Workspace.objects.values("run")).exists(), "a claim that no row knows"
 
@@ -312,11 +315,6 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
             )
         left = self.api.of("Pod", "StatefulSet", "Service", "Secret", "ConfigMap")
         assert {body["metadata"]["labels"]["berth.dev/workspace"] for body in left} <= kept
-
-
-def alive(api: SharedApi) -> list[Object]:
-    pods = [pod for pod in api.of("Pod") if pod["spec"].get("nodeName")]
-    return [pod for pod in pods if pod["status"]["phase"] in ("Pending", "Running")]
 
 
 def take_task() -> UUID | None:
