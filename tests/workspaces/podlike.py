@@ -188,26 +188,12 @@ class Pod:
     def ssh_options(self, *, port_flag: str = "-p") -> list[str]:
         known = f"UserKnownHostsFile={self.folder / 'known_hosts'}"
         options = ["IdentitiesOnly=yes", "BatchMode=yes", "HostKeyAlias=pod", known, "ConnectTimeout=5"]
-        return [
-            "-F",
-            "none",
-            port_flag,
-            "2222",
-            "-i",
-            str(self.key),
-            *(x for o in options for x in ("-o", o)),
-        ]
+        return ["-F", "none", port_flag, "2222", "-i", str(self.key), *(f"-o{option}" for option in options)]
 
     def ssh(
         self, command: str, *options: str, user: str = USER, **how: object
     ) -> subprocess.CompletedProcess[bytes]:
-        line = [
-            "ssh",
-            *self.ssh_options(),
-            *options,
-            f"{user}@{self.address}",
-            *([command] if command else []),
-        ]
+        line = ["ssh", *self.ssh_options(), *options, f"{user}@{self.address}", *filter(None, [command])]
         return subprocess.run(line, **{"capture_output": True, "timeout": 30, "check": False, **how})  # type: ignore[call-overload]
 
     def says(self, command: str) -> str:
@@ -258,8 +244,4 @@ def add_sshd(pod: Pod) -> None:
 
 
 def hide_sshd(pod: Pod) -> None:
-    pod.hidden += [
-        folder / "sshd"
-        for folder in map(Path, ("/usr/sbin", "/usr/local/sbin"))
-        if (folder / "sshd").exists()
-    ]
+    pod.hidden += filter(Path.exists, map(Path, ("/usr/sbin/sshd", "/usr/local/sbin/sshd")))

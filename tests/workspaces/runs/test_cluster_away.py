@@ -19,7 +19,6 @@ from workspaces.runs import lifecycle
 
 pytestmark = [pytest.mark.django_db]
 
-
 AWAY = "The cluster does not answer at the moment."
 
 
@@ -31,7 +30,7 @@ def comes_back() -> None:
     Cluster.objects.update(unreachable_since=None, unreachable_reason="")
 
 
-def test_nobody_calls_it_and_the_wish_stays(play: Play) -> None:
+def test_nobody_calls_the_cluster_and_the_request_is_kept(play: Play) -> None:
     play.begin_ready()
     goes_away()
     play.fail_calls(AssertionError("it was called"))
@@ -57,7 +56,7 @@ def test_marks_wait_without_filling_the_queue_and_are_answered_soon_after(
     assert queued == [str(play.id)]
 
 
-def test_all_who_show_what_runs_there_are_woken_by_one_statement(play: Play) -> None:
+def test_pages_of_its_workspaces_are_woken_by_one_statement(play: Play) -> None:
     play.begin_ready()
     with CaptureQueriesContext(connection) as queries:
         receivers.on_reachability_changed(cluster=play.row.pool.cluster)
@@ -66,20 +65,13 @@ def test_all_who_show_what_runs_there_are_woken_by_one_statement(play: Play) -> 
         assert group in woken
 
 
-def test_who_runs_there_is_told_and_who_is_stopped_is_not(play: Play) -> None:
-    play.begin_ready()
-    goes_away()
-    assert message(play.row) == AWAY
-    comes_back()
-    lifecycle.stop(play.cast.alice, play.row)
-    play.until_phase("stopped")
-    goes_away()
-    assert message(play.row).startswith("Stopped.")
-
-
-def test_the_page_of_one_that_runs_says_so_too(play: Play, client: Client) -> None:
-    play.begin_ready()
+def test_the_page_says_so_for_a_run_and_not_for_a_stopped_workspace(play: Play, client: Client) -> None:
     client.force_login(play.cast.alice.user)
+    play.begin_ready()
     assert AWAY not in client.get(f"/workspaces/{play.id}/").content.decode()
     goes_away()
     assert AWAY in client.get(f"/workspaces/{play.id}/").content.decode()
+    comes_back()
+    play.stop()
+    goes_away()
+    assert message(play.row).startswith("Stopped.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -72,22 +71,21 @@ def test_a_start_without_trouble_reads_no_events(play: Play, api: CountingApi) -
     assert "Event" not in api.listed
 
 
-@pytest.mark.parametrize("why", ["the cluster told of a trouble", "a step takes long", "the watch had a gap"])
+@pytest.mark.parametrize("why", ["a trouble was reported", "a step takes long", "the watch had a gap"])
 def test_events_are_read_while_something_may_be_wrong(play: Play, api: CountingApi, why: str) -> None:
-    reasons: dict[str, Callable[[], object]] = {
-        "the cluster told of a trouble": lambda: receivers.on_objects_changed(
-            changes=[about(play.id, "FailedMount")]
-        ),
-        "a step takes long": lambda: Workspace.objects.update(step_since=play.row.step_since - 2 * USUAL),
-        "the watch had a gap": lambda: receivers.on_relisted(cluster=play.cast.cluster),
-    }
     play.until(lambda row: bool(api.of("Pod")))
-    reasons[why]()
+    match why:
+        case "a trouble was reported":
+            receivers.on_objects_changed(changes=[about(play.id, "FailedMount")])
+        case "a step takes long":
+            Workspace.objects.update(step_since=play.row.step_since - 2 * USUAL)
+        case "the watch had a gap":
+            receivers.on_relisted(cluster=play.cast.cluster)
     play.look()
     assert "Event" in api.listed
 
 
-def test_an_event_that_says_no_more_than_the_objects_marks_nobody(cast: Cast) -> None:
+def test_only_events_about_troubles_enqueue_a_look(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.alice)
     receivers.on_objects_changed(changes=[about(workspace.pk, "Pulled")])
     assert reconciling.pending_marks(workspace.pk) is None
@@ -95,9 +93,7 @@ def test_an_event_that_says_no_more_than_the_objects_marks_nobody(cast: Cast) ->
     assert reconciling.pending_marks(workspace.pk) == 1
 
 
-def test_who_is_marked_while_looked_at_is_looked_at_once_more_behind_the_others(
-    play: Play, api: CountingApi
-) -> None:
+def test_a_workspace_marked_during_a_look_is_looked_at_once_more(play: Play, api: CountingApi) -> None:
     enqueue.reconcile([play.id])
     OrmQ.objects.all().delete()  # a worker took it
     marked: list[None] = []

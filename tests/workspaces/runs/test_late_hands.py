@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +12,7 @@ from clusters.api import Api
 from clusters.errors import ClusterRefused
 from tests.workspaces.play import Play
 from workspaces.cluster.look import look_at
+from workspaces.cluster.manifests import FINALIZER
 from workspaces.cluster.proof import remove_finalizer
 from workspaces.cluster.repair import restore_finalizer
 from workspaces.runs import lifecycle
@@ -24,50 +26,36 @@ def api_of(play: Play) -> Api:
 
 
 def start_anew(play: Play) -> None:
-    lifecycle.stop(play.cast.alice, play.row)
-    play.until_phase("stopped")
+    play.stop()
     lifecycle.start(play.cast.alice, play.row)
     play.until_phase("ready")
 
 
-def test_a_set_is_deleted_only_if_it_is_the_one_that_was_seen(play: Play) -> None:
+@pytest.mark.parametrize("without", [{}, {"stateful_set": None}], ids=["with its set", "without its set"])
+def test_a_late_deletion_spares_the_objects_of_the_next_run(play: Play, without: dict[str, Any]) -> None:
     earlier = play.begin_ready()
-    seen = look_at(earlier, api_of(play))
+    seen = replace(look_at(earlier, api_of(play)), **without)
     start_anew(play)
     delete_controller(earlier, seen, api_of(play))
-    assert "deletionTimestamp" not in play.api.of("StatefulSet")[0]["metadata"]
+    for body in play.api.of("StatefulSet", "Pod"):
+        assert "deletionTimestamp" not in body["metadata"]
 
 
-def test_a_pod_without_its_set_is_deleted_only_if_it_is_the_one_that_was_seen(play: Play) -> None:
-    earlier = play.begin_ready()
-    seen = replace(look_at(earlier, api_of(play)), stateful_set=None)
-    start_anew(play)
-    delete_controller(earlier, seen, api_of(play))
-    assert "deletionTimestamp" not in play.pod()["metadata"]
-
-
-def test_a_finalizer_of_somebody_else_is_never_taken_off(play: Play) -> None:
+@pytest.mark.parametrize(("change", "finalizers"), [(remove_finalizer, [FINALIZER]), (restore_finalizer, [])])
+def test_a_late_change_of_finalizers_spares_the_next_pod(
+    play: Play, change: Callable[[Any, Api], None], finalizers: list[str]
+) -> None:
     play.begin_ready()
     [earlier] = look_at(play.row, api_of(play)).pods
+    cast(Any, earlier)["metadata"]["finalizers"] = finalizers
     start_anew(play)
     play.pod()["metadata"]["finalizers"] = ["example.com/others"]
     with pytest.raises(ClusterRefused):
-        remove_finalizer(earlier, api_of(play))
+        change(earlier, api_of(play))
     assert play.pod()["metadata"]["finalizers"] == ["example.com/others"]
 
 
-def test_a_finalizer_is_put_on_no_other_pod_of_the_same_name(play: Play) -> None:
-    play.begin_ready()
-    [earlier] = look_at(play.row, api_of(play)).pods
-    earlier["metadata"]["finalizers"] = []
-    start_anew(play)
-    play.pod()["metadata"]["finalizers"] = ["example.com/others"]
-    with pytest.raises(ClusterRefused):
-        restore_finalizer(earlier, api_of(play))
-    assert play.pod()["metadata"]["finalizers"] == ["example.com/others"]
-
-
-def test_who_stops_it_while_it_is_seen_to_be_ready_has_it_stopping(play: Play) -> None:
+def test_a_stop_during_the_look_that_sees_it_ready_wins(play: Play) -> None:
     def stop_at_the_first_call() -> None:
         play.answer_calls()
         lifecycle.stop(play.cast.alice, play.row)

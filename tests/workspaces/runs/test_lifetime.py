@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
+from devcluster.testing.waiting import until
 from quotas.models import Claim
 from tests.cast import Cast
 from tests.shared.clients import ask, script
+from tests.shared.concurrency import elsewhere, waits_for_me
 from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.play import Play
 from workspaces import receivers
@@ -45,7 +46,9 @@ def told(workspace: Workspace, code: str) -> list[dict[str, Any]]:
     ("minutes", "warned_before"),
     [(1440, [30, 5]), (60, [30, 5]), (59, [5]), (10, [5]), (8, [4]), (1, [0.5])],
 )
-def test_it_is_warned_in_time_and_a_short_one_at_its_half(minutes: int, warned_before: list[float]) -> None:
+def test_warnings_come_in_time_and_for_a_short_lifetime_at_its_half(
+    minutes: int, warned_before: list[float]
+) -> None:
     stops_at = NOON + timedelta(minutes=minutes)
     due, warnings = lifetime.first_due(NOON, stops_at), []
     while due < stops_at:
@@ -57,24 +60,19 @@ def test_it_is_warned_in_time_and_a_short_one_at_its_half(minutes: int, warned_b
 # --- The clock of a run
 
 
-def test_the_clock_starts_when_it_is_ready_and_a_start_begins_it_anew(play: Play) -> None:
+def test_the_clock_starts_when_the_run_is_ready(play: Play) -> None:
     Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
     play.until_phase("starting")
     assert play.row.stops_at is None
     row = play.until_phase("ready")
-    assert row.ready_at is not None
-    assert row.stops_at is not None
-    assert row.stops_at == row.ready_at + timedelta(minutes=60)
-    lifecycle.stop(play.cast.alice, row)
-    assert play.row.stops_at is None
-    play.until_phase("stopped")
+    assert row.ready_at and row.stops_at == row.ready_at + timedelta(minutes=60)
+    assert play.stop().stops_at is None
     lifecycle.start(play.cast.alice, play.row)
     again = play.until_phase("ready")
-    assert again.stops_at is not None
-    assert again.stops_at > row.stops_at
+    assert again.stops_at and again.stops_at > row.stops_at
 
 
-def test_a_run_that_was_interrupted_goes_on_under_its_clock(play: Play) -> None:
+def test_an_interrupted_run_continues_on_its_clock(play: Play) -> None:
     Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
     before = play.begin_ready()
     play.api.end_pod(play.pod(), "Evicted")
@@ -89,7 +87,7 @@ def test_without_a_lifetime_nothing_ends_it(play: Play) -> None:
 # --- What is due
 
 
-def test_its_end_is_warned_of_then_it_is_stopped_with_its_files_and_gives_its_gpu_back(play: Play) -> None:
+def test_a_run_is_warned_then_stopped_with_its_files_and_returns_its_gpu(play: Play) -> None:
     Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
     row = play.begin_ready()
     for left in (30, 5):
@@ -116,57 +114,24 @@ def test_a_pass_that_comes_late_stops_at_once_without_a_warning(cast: Cast) -> N
     assert told(workspace, "stops_soon") == []
 
 
-def test_two_passes_at_once_stop_and_tell_once(cast: Cast) -> None:
+def test_a_second_pass_stops_nothing_again(cast: Cast) -> None:
     workspace = running(cast, timedelta(seconds=-1))
     for _ in range(2):  # the second found it due before the first was done
         lifetime.act(workspace.pk, cast.cluster.pk)
     assert len(told(workspace, "stopped_by_lifetime")) == 1
 
 
-def test_only_whose_time_it_is_is_touched(cast: Cast) -> None:
-    others = [running(cast, name="later", lifetime_due_at=timezone.now() + timedelta(minutes=1)),
-              make_workspace(cast, cast.bob, name="none")]  # fmt: skip
-    lifetime.pass_due()
-    for workspace in others:
-        number = workspace.last_event
-        workspace.refresh_from_db()
-        assert workspace.last_event == number
-
-
 @pytest.mark.django_db(transaction=True)
-def test_who_extends_while_the_pass_waits_for_the_row_keeps_it(cast: Cast) -> None:
+def test_an_extension_while_the_pass_waits_for_the_row_is_kept(cast: Cast) -> None:
     workspace = running(cast, timedelta(seconds=-1))
-    locked, extended = threading.Event(), threading.Event()
-
-    def extend() -> None:
-        try:
-            with transaction.atomic():
-                lifetime.extend(cast.bob, workspace, 30)
-                locked.set()
-                extended.wait(10)
-        finally:
-            connection.close()
-
-    def stop() -> None:
-        try:
-            lifetime.act(workspace.pk, cast.cluster.pk)
-        finally:
-            connection.close()
-
-    person = threading.Thread(target=extend)
-    person.start()
-    assert locked.wait(10)
-    stopping = threading.Thread(target=stop)
-    stopping.start()
-    stopping.join(0.3)
-    assert stopping.is_alive()  # it waits
-    extended.set()
-    person.join(10)
-    stopping.join(10)
+    with transaction.atomic():
+        lifetime.extend(cast.bob, workspace, 30)
+        stopping = elsewhere(lambda: lifetime.act(workspace.pk, cast.cluster.pk))
+        until(waits_for_me)
+    stopping.join()
     workspace.refresh_from_db()
     assert workspace.desired == Desired.RUNNING
-    assert workspace.stops_at is not None
-    assert workspace.stops_at > timezone.now() + timedelta(minutes=29)
+    assert workspace.stops_at and workspace.stops_at > timezone.now() + timedelta(minutes=29)
 
 
 # --- Extend
@@ -177,24 +142,21 @@ def extend(cast: Cast, workspace: Workspace, body: Any = None, who: str = "bob")
 
 
 @pytest.mark.parametrize(
-    ("minutes", "said"), [(90, "90 minutes"), (240, "4 hours"), (2880, "2 days"), (1, "1 minute")]
+    ("minutes", "span"), [(90, "90 minutes"), (240, "4 hours"), (2880, "2 days"), (1, "1 minute")]
 )
-def test_the_story_says_spans_as_the_pages_do(minutes: int, said: str) -> None:
-    assert story.sentence("extended", {"by": "bob", "minutes": minutes}) == f"bob extended it by {said}."
-    assert story.sentence("lifetime_changed", {"minutes": minutes}) == f"Its lifetime is {said} from now on."
+def test_a_span_is_in_its_largest_whole_unit(minutes: int, span: str) -> None:
+    assert story.sentence("extended", {"by": "bob", "minutes": minutes}) == f"bob extended it by {span}."
 
 
 @pytest.mark.parametrize(("body", "more"), [({"minutes": 15}, 15), ({}, 60), (None, 60)])
-def test_extend_moves_the_end_by_what_is_said_or_by_the_lifetime(cast: Cast, body: Any, more: int) -> None:
+def test_extend_moves_the_end_by_the_minutes_or_by_the_lifetime(cast: Cast, body: Any, more: int) -> None:
     workspace = running(cast, timedelta(minutes=10))
-    assert workspace.stops_at is not None
     answer = extend(cast, workspace, body)
-    assert answer.status_code == 202
+    assert workspace.stops_at and answer.status_code == 202
     assert datetime.fromisoformat(answer.json()["stops_at"]) == workspace.stops_at + timedelta(minutes=more)
     assert told(workspace, "extended") == [{"by": "bob", "minutes": more}]
     workspace.refresh_from_db()
-    assert workspace.lifetime_due_at is not None
-    assert workspace.lifetime_due_at > timezone.now()
+    assert workspace.lifetime_due_at and workspace.lifetime_due_at > timezone.now()
 
 
 @pytest.mark.parametrize("who", ["alice", "admin"])
@@ -204,7 +166,7 @@ def test_owners_of_the_tenant_and_admins_extend_too(cast: Cast, who: str) -> Non
     assert AuditEntry.objects.filter(action="workspace.extend", outcome="done").exists()
 
 
-def test_what_nothing_ends_stays_as_it_is(cast: Cast) -> None:
+def test_a_run_without_an_end_is_not_extended(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     answer = extend(cast, workspace)
     assert (answer.status_code, answer.json()["last_event"]) == (200, workspace.last_event)
@@ -222,7 +184,7 @@ def test_what_nothing_ends_stays_as_it_is(cast: Cast) -> None:
         ({"left": timedelta(minutes=5)}, {"hours": 1}, 400, "invalid"),
     ],
 )
-def test_what_cannot_be_extended_is_refused_in_words(
+def test_an_impossible_extension_is_refused(
     cast: Cast, changes: dict[str, Any], body: Any, status: int, code: str
 ) -> None:
     workspace = running(cast, **changes)

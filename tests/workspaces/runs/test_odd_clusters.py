@@ -30,12 +30,11 @@ def test_stop_right_after_a_node_rejected_the_pod_needs_no_admin(play: Play) -> 
     play.api.end_pod(play.pod(), "OutOfcpu")
     play.look()
     play.api.mark_deleted(play.pod())  # as its controller does
-    lifecycle.stop(play.cast.alice, play.row)
-    play.until_phase("stopped")
+    play.stop()
     assert play.told("end_unproven") == 0
 
 
-def test_a_pod_that_was_forced_away_unseen_ends_the_run_and_is_not_proven_by_the_next_pod(play: Play) -> None:
+def test_the_next_pod_does_not_prove_the_end_of_a_pod_that_vanished(play: Play) -> None:
     play.begin_ready()
     first = play.pod()["metadata"]
     first["finalizers"] = []
@@ -51,7 +50,7 @@ def test_a_pod_that_was_forced_away_unseen_ends_the_run_and_is_not_proven_by_the
     assert play.told("end_unproven") == 1
 
 
-def test_an_unproven_end_is_told_once_though_the_cluster_goes_away(play: Play) -> None:
+def test_an_unproven_end_is_reported_once_although_the_cluster_goes_away(play: Play) -> None:
     play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     play.pod()["metadata"]["finalizers"] = []
@@ -79,18 +78,17 @@ def test_a_start_that_limits_no_longer_allow_gives_its_units_back(play: Play) ->
     assert (row.desired, row.failure and row.failure["code"]) == ("stopped", "refused_again")
 
 
-def test_one_that_is_ended_from_outside_again_and_again_is_given_up(play: Play) -> None:
+def test_a_run_that_is_interrupted_again_and_again_fails(play: Play) -> None:
     for _ in range(4):
         play.begin_ready()
         play.api.end_pod(play.pod(), "Evicted")
         play.look()
     row = play.until_phase("failed")
-    assert row.failure is not None
-    assert row.failure["code"] == "interrupted_often"
+    assert row.failure and row.failure["code"] == "interrupted_often"
     assert play.told("interrupted") == 4
 
 
-def test_a_set_and_pod_left_by_an_earlier_run_go_first(play: Play) -> None:
+def test_a_set_and_pod_of_an_earlier_run_are_deleted_first(play: Play) -> None:
     play.begin_ready()
     stateful_set, pod = play.api.of("StatefulSet")[0], play.pod()
     for metadata in (stateful_set["metadata"], pod["metadata"], stateful_set["spec"]["template"]["metadata"]):
@@ -101,11 +99,10 @@ def test_a_set_and_pod_left_by_an_earlier_run_go_first(play: Play) -> None:
     assert play.told("given_up") == play.told("interrupted") == 0
 
 
-def test_what_a_late_hand_made_for_a_stopped_workspace_goes(play: Play) -> None:
+def test_late_objects_of_a_stopped_workspace_are_deleted(play: Play) -> None:
     play.begin_ready()
     late = [dict(body) for body in play.api.of("StatefulSet", "Pod")]
-    lifecycle.stop(play.cast.alice, play.row)
-    play.until_phase("stopped")
+    play.stop()
     for body in late:
         body["metadata"] = {k: v for k, v in body["metadata"].items() if k != "deletionTimestamp"}
         body["metadata"]["finalizers"] = ["berth.dev/end-seen"] if body["kind"] == "Pod" else []
@@ -117,7 +114,7 @@ def test_what_a_late_hand_made_for_a_stopped_workspace_goes(play: Play) -> None:
 # --- other requests meanwhile
 
 
-def test_files_are_gone_when_it_says_so_also_when_the_wish_comes_at_the_end_of_a_stop(play: Play) -> None:
+def test_a_deletion_at_the_end_of_a_stop_deletes_the_files_too(play: Play) -> None:
     play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     while play.api.of(*RUN_KINDS):
@@ -151,9 +148,7 @@ def test_files_can_be_added_to_a_deletion_under_way(play: Play) -> None:
 
 
 @pytest.mark.parametrize("error", [ClusterUnavailable("away"), ClusterRefused(403, "Forbidden", "no right")])
-def test_whatever_call_fails_on_the_way_down_the_claim_is_held_until_the_end_is_proven(
-    play: Play, error: Exception
-) -> None:
+def test_a_claim_is_held_until_the_end_is_proven_whichever_call_fails(play: Play, error: Exception) -> None:
     play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     for from_call in range(8):
@@ -167,7 +162,7 @@ def test_whatever_call_fails_on_the_way_down_the_claim_is_held_until_the_end_is_
     assert play.claim().state == "released"
 
 
-def test_a_refusal_on_the_way_down_is_told_once_and_over_when_it_is_over(play: Play) -> None:
+def test_a_refusal_during_a_stop_is_reported_once_while_it_lasts(play: Play) -> None:
     play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     before = play.row.last_event
@@ -179,7 +174,7 @@ def test_a_refusal_on_the_way_down_is_told_once_and_over_when_it_is_over(play: P
     assert play.look().message_code == "stopping"
 
 
-def test_a_refusal_does_not_end_what_runs(play: Play) -> None:
+def test_a_refusal_does_not_end_a_run(play: Play) -> None:
     play.begin_ready()
     run = play.row.run
     play.pod()["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
@@ -229,7 +224,7 @@ def test_a_home_deleted_while_stopped_alerts_once_and_comes_back_with_its_data(p
 
 
 @pytest.mark.parametrize("lost", [True, False], ids=["deleted", "used elsewhere"])
-def test_no_empty_home_takes_the_place_of_one_that_is_lost(play: Play, lost: bool) -> None:
+def test_no_empty_home_replaces_a_lost_one(play: Play, lost: bool) -> None:
     (volume,) = stopped_and_home_deleted(play)
     if lost:
         play.api.mark_deleted(volume)
@@ -237,16 +232,14 @@ def test_no_empty_home_takes_the_place_of_one_that_is_lost(play: Play, lost: boo
         volume["spec"]["claimRef"]["name"] = "another"
     lifecycle.start(play.cast.alice, play.row)
     row = play.until_phase("failed")
-    assert row.failure is not None
-    assert row.failure["code"] == "volume_gone"
+    assert row.failure and row.failure["code"] == "volume_gone"
     assert play.api.of("PersistentVolumeClaim") == []
     assert play.claim().state == "released"
 
 
 def stopped_and_home_deleted(play: Play) -> list[dict[str, Any]]:
     play.begin_ready()
-    lifecycle.stop(play.cast.alice, play.row)
-    play.until_phase("stopped")
+    play.stop()
     play.api.mark_deleted(home(play))
     return play.api.of("PersistentVolume")
 
@@ -254,28 +247,26 @@ def stopped_and_home_deleted(play: Play) -> list[dict[str, Any]]:
 # --- unexplained messages
 
 
-def cannot_start(play: Play, message: str) -> None:
+def fail_pull(play: Play, message: str) -> Workspace:
     waiting = {"reason": "ErrImagePull", "message": f"failed: {message}"}
-    play.pod()["status"] = {
-        "phase": "Pending",
-        "containerStatuses": [{"name": "workspace", "state": {"waiting": waiting}}],
-    }
-    play.look()
+    statuses = [{"name": "workspace", "state": {"waiting": waiting}}]
+    play.pod()["status"] = {"phase": "Pending", "containerStatuses": statuses}
+    return play.look()
 
 
-def test_each_kind_of_unexplained_message_of_a_start_is_told_and_counted_once(play: Play) -> None:
+def test_each_kind_of_unexplained_message_is_reported_and_counted_once(play: Play) -> None:
     play.until(lambda row: row.step == "image")
     for message in ("the flux capacitor lacks 7 g", "plutonium is out", "the flux capacitor lacks 9 g"):
-        cannot_start(play, message)
+        fail_pull(play, message)
     counted = {row.text.removeprefix("failed: "): row.count for row in UnknownCause.objects.all()}
     assert play.told("unknown") == 2
     assert counted == {"the flux capacitor lacks 7 g": 1, "plutonium is out": 1}
 
 
-def test_one_that_is_worded_anew_at_every_look_is_not_told_for_ever(play: Play) -> None:
+def test_a_message_that_changes_at_every_look_adds_few_events(play: Play) -> None:
     play.until(lambda row: row.step == "image")
     for letter in "abcdefghijklmnop":
-        cannot_start(play, f"no flux in capacitor {letter}{letter}")
+        fail_pull(play, f"no flux in capacitor {letter}{letter}")
     assert play.told("unknown") <= 11
     assert len(play.row.troubles) <= 11
 
@@ -285,13 +276,7 @@ def test_one_that_is_worded_anew_at_every_look_is_not_told_for_ever(play: Play) 
 
 def test_a_long_mount_takes_no_time_from_a_pull_that_fails_after_it(play: Play) -> None:
     play.until(lambda row: row.step == "image")
-    waited = dict.fromkeys(["volume_slow"], "")
-    Workspace.objects.update(troubles=waited)
-    waiting = {"reason": "ErrImagePull", "message": 'failed to pull image "x": not found'}
-    play.pod()["status"] = {
-        "phase": "Pending",
-        "containerStatuses": [{"name": "workspace", "state": {"waiting": waiting}}],
-    }
-    row = play.look()
+    Workspace.objects.update(troubles={"volume_slow": ""})
+    row = fail_pull(play, 'failed to pull image "x": not found')
     assert row.ending == ""
     assert [bool(since) for since in row.troubles.values()] == [False, True]

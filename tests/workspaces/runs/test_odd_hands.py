@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.django_db]
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Service", "Secret", "Pod", "PersistentVolumeClaim"])
-def test_labels_are_put_back_and_nothing_ends(play: Play, kind: str) -> None:
+def test_labels_are_restored_and_nothing_ends(play: Play, kind: str) -> None:
     run = play.begin_ready().run
     body = play.api.of(kind)[0]
     labels = body["metadata"].pop("labels")
@@ -21,14 +21,14 @@ def test_labels_are_put_back_and_nothing_ends(play: Play, kind: str) -> None:
     assert (play.row.phase, play.row.run, play.row.troubles) == ("ready", run, {})
 
 
-def test_the_pods_finalizer_is_put_back_so_that_it_cannot_vanish_unseen(play: Play) -> None:
+def test_the_pods_finalizer_is_restored(play: Play) -> None:
     play.begin_ready()
     play.pod()["metadata"]["finalizers"] = ["example.com/others"]
     play.look()
     assert play.pod()["metadata"]["finalizers"] == ["example.com/others", "berth.dev/end-seen"]
 
 
-def test_a_set_that_is_deleted_without_its_pod_is_made_again_around_it(play: Play) -> None:
+def test_a_set_deleted_without_its_pod_is_created_again_around_it(play: Play) -> None:
     run = play.begin_ready().run
     stateful_set, pod = play.api.of("StatefulSet")[0], play.pod()["metadata"]["uid"]
     del play.api.objects[
@@ -41,17 +41,16 @@ def test_a_set_that_is_deleted_without_its_pod_is_made_again_around_it(play: Pla
     assert (play.row.phase, play.row.run, play.pod()["metadata"]["uid"]) == ("ready", run, pod)
 
 
-def test_files_without_labels_are_deleted_with_the_workspace_all_the_same(play: Play) -> None:
+def test_files_without_labels_are_deleted_with_the_workspace(play: Play) -> None:
     play.begin_ready()
-    lifecycle.stop(play.cast.alice, play.row)
-    play.until_phase("stopped")
+    play.stop()
     play.api.of("PersistentVolumeClaim")[0]["metadata"].pop("labels")
     lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
     play.until(lambda row: row.deleted_at is not None)
     assert play.api.of("PersistentVolumeClaim") == []
 
 
-def test_a_start_script_that_is_deleted_before_it_ran_is_made_again(play: Play) -> None:
+def test_a_start_script_deleted_before_it_ran_is_created_again(play: Play) -> None:
     play.until(lambda _: any(body["spec"]["replicas"] for body in play.api.of("StatefulSet")))
     script = play.api.of("ConfigMap")[0]["metadata"]
     del play.api.objects["ConfigMap", script["namespace"], script["name"]]
@@ -63,7 +62,7 @@ def test_a_start_script_that_is_deleted_before_it_ran_is_made_again(play: Play) 
     ("kind", "propagation"),
     [("Pod", "Background"), ("StatefulSet", "Foreground"), ("StatefulSet", "Background")],
 )
-def test_a_start_whose_pod_a_hand_deletes_begins_anew(play: Play, kind: str, propagation: str) -> None:
+def test_a_start_whose_pod_somebody_deletes_begins_anew(play: Play, kind: str, propagation: str) -> None:
     play.until(lambda row: row.step in ("started", "mounts"))
     body = play.api.of(kind)[0]["metadata"]
     play.api.delete(kind, body["namespace"], body["name"], propagation=propagation)

@@ -61,7 +61,7 @@ def beside() -> Iterator[Beside]:
         yield begin
 
 
-def test_a_key_is_added_while_a_workspace_of_its_person_is_changed(cast: Cast, beside: Beside) -> None:
+def test_a_key_is_added_while_a_workspace_of_its_owner_is_changed(cast: Cast, beside: Beside) -> None:
     """The change ends with an audit entry, which references its person."""
     workspace = make_workspace(cast, cast.alice)
     with transaction.atomic():
@@ -73,9 +73,7 @@ def test_a_key_is_added_while_a_workspace_of_its_person_is_changed(cast: Cast, b
     assert SSHKey.objects.count() == 1
 
 
-def test_who_is_taken_out_is_stopped_while_one_of_their_workspaces_is_changed(
-    cast: Cast, beside: Beside
-) -> None:
+def test_a_person_is_removed_while_one_of_their_workspaces_is_changed(cast: Cast, beside: Beside) -> None:
     workspace = make_workspace(cast, cast.bob)
     with transaction.atomic():
         admission.lock(cast.cluster.pk)
@@ -87,7 +85,7 @@ def test_who_is_taken_out_is_stopped_while_one_of_their_workspaces_is_changed(
     assert (workspace.node, workspace.desired) == ("gpu-2", Desired.STOPPED)
 
 
-def test_what_somebody_launches_while_they_are_taken_out_is_stopped_too(cast: Cast, beside: Beside) -> None:
+def test_a_launch_during_the_removal_of_its_owner_is_stopped_too(cast: Cast, beside: Beside) -> None:
     with transaction.atomic():
         workspace = launch(cast.bob, spec())
         taking_out = beside(lambda: people.remove_person(cast.alice, cast.demo, "bob", stop=True))
@@ -96,16 +94,14 @@ def test_what_somebody_launches_while_they_are_taken_out_is_stopped_too(cast: Ca
     assert workspace.desired == Desired.STOPPED
 
 
-@pytest.mark.parametrize("begins", ["launch", "start"])
-def test_who_was_taken_out_just_before_begins_nothing(cast: Cast, beside: Beside, begins: str) -> None:
+@pytest.mark.parametrize("begin", [lambda bob, _: launch(bob, spec(name="exp-2")), lifecycle.start])
+def test_a_person_who_was_just_removed_starts_nothing(
+    cast: Cast, beside: Beside, begin: Callable[[Actor, Workspace], Any]
+) -> None:
     own = make_workspace(cast, cast.bob, Phase.STOPPED)
     with transaction.atomic():
         people.remove_person(cast.alice, cast.demo, "bob", stop=True)
-        beginning = beside(
-            lambda: (
-                launch(cast.bob, spec(name="exp-2")) if begins == "launch" else lifecycle.start(cast.bob, own)
-            )
-        )
+        beginning = beside(lambda: begin(cast.bob, own))
     with pytest.raises(Refusal):
         beginning.result()
     assert not Workspace.objects.filter(desired=Desired.RUNNING).exists()
@@ -128,16 +124,8 @@ def test_notices_are_read_while_their_mail_is_sent(cast: Cast, beside: Beside) -
     """The two change many rows of one person, and would find them in different orders."""
     first, last = sorted(uuid4() for _ in range(2))
     for pk in (last, first):
-        Notice.objects.create(
-            pk=pk,
-            user=cast.alice.user,
-            kind=Kind.READY,
-            key=str(pk),
-            subject="x",
-            subject_id=pk,
-            data={},
-            in_berth=True,
-        )
+        about = {"subject": "x", "subject_id": pk, "key": str(pk), "data": {}}
+        Notice.objects.create(pk=pk, user=cast.alice.user, kind=Kind.READY, in_berth=True, **about)
     with transaction.atomic():
         locked(Notice.objects.filter(pk=first)).get()
         reading = beside(lambda: inbox.read_all(cast.alice.user))
@@ -167,24 +155,18 @@ def test_pools_of_several_clusters_are_closed_by_several_admins(cast: Cast, besi
         for slug, cluster in zip(("0-last", "1-first"), reversed(clusters), strict=True)
     ]
     seen = [effect.digest for effect in ClosePools().effects(cast.admin, pools)]
-    form = {
-        "action": "close",
-        "_selected_action": [pool.pk for pool in pools],
-        "confirmed": "1",
-        "seen": seen,
-    }
+    chosen = [pool.pk for pool in pools]
+    form = {"action": "close", "_selected_action": chosen, "confirmed": "1", "seen": seen}
     client = browser(cast.admin)
     with transaction.atomic():
         admission.lock(clusters[0].pk)
         closing = beside(lambda: client.post("/admin/quotas/pool/", form))
         admission.lock(clusters[1].pk)
     closing.result()
-    assert not Pool.objects.filter(pk__in=[pool.pk for pool in pools], is_open=True).exists()
+    assert not Pool.objects.filter(pk__in=chosen, is_open=True).exists()
 
 
-def test_who_changes_shares_waits_for_a_pass_that_decides_by_them_and_for_another_admin(
-    cast: Cast, beside: Beside
-) -> None:
+def test_a_change_of_quotas_waits_for_a_pass_under_way(cast: Cast, beside: Beside) -> None:
     """Claims admitted after the answer are admitted by the new shares."""
     client = browser(cast.admin)
     with transaction.atomic():
@@ -194,7 +176,7 @@ def test_who_changes_shares_waits_for_a_pass_that_decides_by_them_and_for_anothe
     saving.result()
 
 
-def test_an_admin_changes_a_tenant_while_somebody_is_taken_out_of_it(cast: Cast, beside: Beside) -> None:
+def test_a_tenant_is_changed_while_a_person_is_removed_from_it(cast: Cast, beside: Beside) -> None:
     """The two lock the clusters first, then the tenant."""
     with transaction.atomic():
         admission.lock(cast.cluster.pk)
@@ -233,7 +215,7 @@ def test_a_pass_waits_for_the_cluster_to_which_its_pool_was_moved(cast: Cast, be
     assert passing.result() == 0
 
 
-def test_a_run_that_has_ended_is_finished_after_what_holds_its_cluster(cast: Cast, beside: Beside) -> None:
+def test_an_ended_run_is_finished_after_the_holder_of_the_clusters_lock(cast: Cast, beside: Beside) -> None:
     workspace = make_workspace(cast, cast.alice, Phase.STOPPING, ending=Ending.STOP)
     with transaction.atomic():
         admission.lock(cast.cluster.pk)

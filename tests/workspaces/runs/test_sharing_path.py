@@ -10,6 +10,7 @@ import pytest
 from accounts.errors import Invalid
 from clusters.api import Api
 from clusters.models import Node, PodUsage
+from clusters.quantities import parse
 from tests.shared.driving import claim_of, drive, in_phase
 from tests.workspaces.many_nodes import ELSEWHERE, House, house, many_nodes, own_rights
 from workspaces.api.representation import gpu_memory_mib, gpus
@@ -59,7 +60,7 @@ def test_a_launch_ends_in_a_running_pod_on_a_node_that_shares_its_gpus_so(
     assert (pod["status"]["phase"], pod["spec"]["nodeName"]) == ("Running", node)
     for kind in ("requests", "limits"):
         asked = {name: value for name, value in container["resources"][kind].items() if "/" in name}
-        assert {name: amount(value) for name, value in asked.items()} == {
+        assert {name: parse("nvidia.com/gpu", value) for name, value in asked.items()} == {
             name: int(value) for name, value in limits.items()
         }
     assert not [entry for entry in container["env"] if entry["name"] == "NVIDIA_VISIBLE_DEVICES"]
@@ -68,14 +69,8 @@ def test_a_launch_ends_in_a_running_pod_on_a_node_that_shares_its_gpus_so(
     assert gpu_memory_mib(workspace) == memory_mib
 
 
-def amount(quantity: str) -> int:
-    from clusters.quantities import parse
-
-    return parse("nvidia.com/gpu", quantity)
-
-
 @by_hami
-def test_shares_of_one_gpu_fill_it_and_who_no_longer_fits_waits_though_there_is_room_in_sum(
+def test_a_share_that_fits_on_no_single_gpu_waits(
     house: House,
 ) -> None:
     pool = house.pool_of("hami")
@@ -93,7 +88,7 @@ def test_shares_of_one_gpu_fill_it_and_who_no_longer_fits_waits_though_there_is_
     assert drive(waits, in_phase("ready")).node == "hami"
 
 
-def test_what_a_pool_cannot_express_is_refused_before_anything_is_made(house: House) -> None:
+def test_an_impossible_share_is_refused_before_anything_is_created(house: House) -> None:
     pool = house.pool_of("mixed")
     with pytest.raises(Invalid, match=r"1/7 of a GPU at a time. A program sees one MIG instance only"):
         house.launched(pool, gpus=Fraction(2, 7))

@@ -12,8 +12,9 @@ from quotas.models import Flavor, Pool, Quota
 from quotas.queries import pools_for
 from tests.cast import GIB, PRODUCT, Cast
 from tests.shared.played_api import PlayedApi
+from tests.workspaces.specs import spec
 from workspaces import enqueue
-from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.launch.launch import launch
 from workspaces.models import Workspace
 from workspaces.runs import reconcile as reconciling
 from workspaces.sizes.sizing import SizeAsked
@@ -44,8 +45,7 @@ class House:
         monkeypatch.setattr(reconciling, "api_for", lambda cluster: self.apis[cluster.pk])
 
     def launch(self, name: str, flavor: str) -> Workspace:
-        spec = LaunchSpec(tenant="demo", name=name, image="jupyter", size=SizeAsked(flavor=flavor))
-        return launch(self.cast.alice, spec)
+        return launch(self.cast.alice, spec(name=name, size=SizeAsked(flavor=flavor)))
 
     def look(self, *rows: Workspace) -> None:
         """Look until all are ready or waiting, ten times at most."""
@@ -86,7 +86,7 @@ def test_nodes_of_one_name_in_two_clusters_are_two_nodes(house: House) -> None:
     assert free == {"a100": 7, "far": 0}
 
 
-def test_one_that_is_away_does_not_hold_the_other(house: House) -> None:
+def test_a_cluster_that_is_away_does_not_delay_the_other(house: House) -> None:
     def no_answer() -> None:
         raise AssertionError("it was called")
 

@@ -63,13 +63,6 @@ def test_each_ending_has_its_move(ending: Ending) -> None:
     assert TABLE[end_by(ending)].to_ending == ending
 
 
-def test_a_transition_that_the_table_lacks_is_refused_and_changes_nothing() -> None:
-    workspace = in_state(Desired.STOPPED, Phase.STOPPED, "")
-    with pytest.raises(ImpossibleTransition, match="admit"):
-        move(workspace, Move.ADMIT)
-    assert state_of(workspace) == (Desired.STOPPED, Phase.STOPPED, "")
-
-
 def test_steps_follow_each_other_and_end_with_the_last() -> None:
     workspace = in_state(Desired.RUNNING, Phase.WAITING, "")
     for step in STEPS[1:]:
