@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from itertools import chain, count
-from uuid import UUID
 
 from accounts.access import Actor
 from workspaces import access
@@ -42,14 +41,9 @@ def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace
 
 def free_name(actor: Actor, source: Workspace) -> str:
     """Return the first of `exp`, `exp-2`, `exp-3` … that is free among the person's names in this tenant."""
+    mine = Workspace.objects.filter(owner=actor.user, tenant=source.tenant, deleted_at__isnull=True)
+    taken = set(mine.values_list("name", flat=True))
     stem = re.sub(r"-\d+$", "", source.name)
-    return first_free_name(actor.user.pk, source.tenant_id, source.name, stem)
-
-
-def first_free_name(owner: UUID, tenant: UUID, name: str, stem: str) -> str:
-    """Return the name, or the stem with the first number from 2 that no other workspace of the owner there has."""
-    others = Workspace.objects.filter(owner=owner, tenant=tenant, deleted_at__isnull=True)
-    taken = set(others.values_list("name", flat=True))
     endings = (f"-{number}" for number in count(2))
     numbered = (stem[: LONGEST_NAME - len(ending)].rstrip(" ._-") + ending for ending in endings)
-    return next(one for one in chain([name], numbered) if one not in taken)
+    return next(name for name in chain([source.name], numbered) if name not in taken)

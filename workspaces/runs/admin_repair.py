@@ -5,6 +5,7 @@ The run goes on: objects made again are applied, and the pod follows a changed t
 
 from __future__ import annotations
 
+from itertools import chain, count
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -17,7 +18,6 @@ from quotas.models import Claim
 from workspaces.cluster import manifests
 from workspaces.cluster.observe import run_of
 from workspaces.cluster.wanted import wanted_of
-from workspaces.launch.clone import first_free_name
 from workspaces.models import Event, Workspace
 from workspaces.state.live import changing
 from workspaces.state.runs import claim_of
@@ -69,12 +69,20 @@ def restore_deleted(actor: Actor, workspace: Workspace) -> bool:
             raise Conflict(
                 "nothing_kept", _("Nothing of it is left."), _("Its owner can launch a new workspace.")
             )
-        row.name = first_free_name(row.owner_id, row.tenant_id, row.name, stem=row.name)
+        row.name = free_name(row)
         row.deleted_at = None
         move(row, Move.RESTORE)
         row.message_code, row.message_data = "handed_back", {"by": actor.user.get_username()}
         add_event(row, "handed_back", by=actor.user.get_username())
     return True
+
+
+def free_name(row: Workspace) -> str:
+    """Return its own name, with a number if its owner has another workspace of that name by now."""
+    others = Workspace.objects.filter(tenant=row.tenant, owner=row.owner, deleted_at__isnull=True)
+    taken = set(others.values_list("name", flat=True))
+    numbered = (f"{row.name[:58]}-{number}" for number in count(2))
+    return next(name for name in chain([row.name], numbered) if name not in taken)
 
 
 def forget_volume(workspace: Workspace, claim: str, volume: str) -> bool:
