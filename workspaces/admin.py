@@ -62,16 +62,16 @@ class StopWorkspaces(Previewed[Workspace]):
         return ngettext("%(count)d workspace stops.", "%(count)d workspaces stop.", count) % {"count": count}
 
 
-class CountsWorkspaces:
-    """Column with the number of undeleted workspaces of each row."""
+class CountsWorkspaces(RecordedPage[Any]):
+    """Page with a column for the number of undeleted workspaces of each row."""
 
     field: str  # of a workspace
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         there = Workspace.objects.filter(**{self.field: OuterRef("pk")}, deleted_at__isnull=True)
         count = there.order_by().values(self.field).annotate(count=Count("pk")).values("count")
-        rows: QuerySet[Any] = super().get_queryset(request)  # type: ignore[misc]
-        return rows.annotate(count_used=Coalesce(Subquery(count), 0))
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(count_used=Coalesce(Subquery(count), 0))
+        return rows
 
     @admin.display(description=gettext_lazy("workspaces"), ordering="count_used")
     def used_by(self, row: Any) -> int:
@@ -86,7 +86,7 @@ def use_text(count: int, instead: str) -> str:
 
 
 @admin.register(Image)
-class ImagePage(CountsWorkspaces, RecordedPage[Image]):
+class ImagePage(CountsWorkspaces):
     field = "image"
     purpose = gettext_lazy("Container images for workspaces: the user they run as, and what they offer.")
     list_display = ("name", "reference", "offers_jupyter", "offers_ssh", "used_by", "is_active")
@@ -119,7 +119,7 @@ class ImagePage(CountsWorkspaces, RecordedPage[Image]):
 
 
 @admin.register(Flavor)
-class FlavorPage(CountsWorkspaces, RecordedPage[Flavor]):
+class FlavorPage(CountsWorkspaces):
     """Admin page of sizes. It is in this app and not in quotas, because workspaces use the sizes."""
 
     field = "flavor"
