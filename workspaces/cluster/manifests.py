@@ -1,7 +1,4 @@
-"""Kubernetes objects of a workspace, as dicts. Pure; tested by comparing the dicts.
-
-The recipe was seen working on Kubernetes 1.36 under Pod Security `restricted`.
-"""
+"""Kubernetes objects of a workspace, as dicts. Pure. Seen working on Kubernetes 1.36, Pod Security `restricted`."""
 
 from __future__ import annotations
 

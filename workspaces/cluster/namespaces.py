@@ -7,33 +7,27 @@ from uuid import UUID
 from accounts.models import Tenant
 from clusters import labels
 from clusters.api import Api
-from clusters.causes.cause import Diagnosis
 from clusters.models import Cluster
 from quotas.allowed.ceilings import ceilings
 
 from . import tenancy
 from .digest import HASH
-
-
-class NamespaceTrouble(Exception):
-    """The namespace cannot be used. `final`: waiting does not help."""
-
-    def __init__(self, code: str, namespace: str, *, final: bool) -> None:
-        super().__init__(code)
-        self.diagnosis = Diagnosis(code=code, data={"namespace": namespace}, known=True)
-        self.final = final
+from .observe import Blocked, Outcome
 
 
 def ensure_tenant(tenant: Tenant, cluster: Cluster, instance: UUID, api: Api) -> None:
-    """Apply the namespace and its contents if they differ from what is wanted; the namespace's digest comes last."""
+    """Apply the namespace and its contents if they differ from what is wanted; the namespace's digest comes last.
+
+    Raises Blocked if the namespace belongs to somebody else or is being deleted.
+    """
     namespace, *inside = tenancy.objects(tenant, cluster, instance, ceilings(tenant, cluster))
     there = api.get("Namespace", None, tenant.namespace)
     if there is not None:
         metadata = there["metadata"]
         if metadata.get("labels", {}).get(labels.INSTANCE) != str(instance):
-            raise NamespaceTrouble("namespace_foreign", tenant.namespace, final=True)
+            raise Blocked("namespace_foreign", Outcome.FAIL, namespace=tenant.namespace)
         if metadata.get("deletionTimestamp"):
-            raise NamespaceTrouble("namespace_terminating", tenant.namespace, final=False)
+            raise Blocked("namespace_terminating", Outcome.WAIT, namespace=tenant.namespace)
         if metadata.get("annotations", {}).get(HASH) == namespace["metadata"]["annotations"][HASH]:
             return
     else:

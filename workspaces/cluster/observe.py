@@ -59,6 +59,14 @@ class Trouble:
     after_seconds: int = 0
 
 
+class Blocked(Exception):
+    """An object that a start needs cannot be used."""
+
+    def __init__(self, code: str, outcome: Outcome, **data: str) -> None:
+        super().__init__(code)
+        self.trouble = Trouble(Diagnosis(code, data), outcome)
+
+
 def explain_trouble(
     source: str, text: str, outcome: Outcome = Outcome.WAIT, after_seconds: int = 0
 ) -> Trouble:

@@ -8,22 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from clusters.api import Api
-from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
 from workspaces.models import NO_DEADLINE, Desired, Event, Workspace
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 
 from .look import all_of
-from .observe import Object
-
-
-class VolumeGone(Exception):
-    """The volume that held the data is gone, or another PVC uses it."""
-
-    def __init__(self, claim: str, volume: str) -> None:
-        super().__init__(claim)
-        self.diagnosis = Diagnosis(code="volume_gone", data={"claim": claim, "volume": volume})
+from .observe import Blocked, Object, Outcome
 
 
 def keep_data(workspace: Workspace, claims: Sequence[Object], api: Api) -> None:
@@ -48,7 +39,7 @@ def make_claim(workspace: Workspace, body: dict[str, Any], api: Api) -> Object:
 
 
 def free_for(claim: str, namespace: str, volume: str, api: Api) -> None:
-    """Let the next PVC of that name bind the released volume. Raise VolumeGone if it is not that PVC's any more."""
+    """Let the next PVC of that name bind the released volume. Raise Blocked if it is not that PVC's any more."""
     reference = "/spec/claimRef"
     operations = [
         {"op": "test", "path": f"{reference}/namespace", "value": namespace},
@@ -62,7 +53,7 @@ def free_for(claim: str, namespace: str, volume: str, api: Api) -> None:
             raise
         freed = None
     if freed is None:
-        raise VolumeGone(claim, volume)
+        raise Blocked("volume_gone", Outcome.FAIL, claim=claim, volume=volume)
 
 
 def alert_deleted(workspace: Workspace, claims: Sequence[Object]) -> None:

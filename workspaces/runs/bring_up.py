@@ -20,9 +20,10 @@ from workspaces import enqueue
 from workspaces.cluster import drivers, manifests, observe
 from workspaces.cluster.digest import HASH
 from workspaces.cluster.look import look_at_storage, look_closely, read_trouble_details
-from workspaces.cluster.namespaces import NamespaceTrouble, ensure_tenant
+from workspaces.cluster.namespaces import ensure_tenant
 from workspaces.cluster.observe import (
     DELETED,
+    Blocked,
     Object,
     Observation,
     Outcome,
@@ -32,7 +33,7 @@ from workspaces.cluster.observe import (
 )
 from workspaces.cluster.proof import note_pods, remove_finalizer
 from workspaces.cluster.repair import restore_labels, restore_pod
-from workspaces.cluster.volumes import VolumeGone, alert_deleted, free_for, keep_data, make_claim
+from workspaces.cluster.volumes import alert_deleted, free_for, keep_data, make_claim
 from workspaces.cluster.wanted import Wanted, wanted_of
 from workspaces.models import NO_DEADLINE, STEPS, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
@@ -86,10 +87,8 @@ def make(wanted: Wanted, seen: Snapshot, api: Api) -> tuple[Snapshot, Trouble | 
         make_driver_volume(wanted, api)
         seen = make_volume_claims(wanted, seen, api)
         seen = make_container(wanted, seen, api)
-    except NamespaceTrouble as trouble:
-        return seen, Trouble(trouble.diagnosis, Outcome.FAIL if trouble.final else Outcome.WAIT)
-    except VolumeGone as gone:
-        return seen, Trouble(gone.diagnosis, Outcome.FAIL)
+    except Blocked as blocked:
+        return seen, blocked.trouble
     except ClusterRefused as refusal:
         return seen, refused(refusal)
     return seen, None
