@@ -1,7 +1,4 @@
-"""First step of a launch: check the request, then write workspace, claim and first event in one transaction.
-
-Form, API and command line all make a `LaunchSpec`. Impossible requests are refused here, by field, with a hint.
-"""
+"""First step of a launch: check the request, then write workspace, claim and first event in one transaction."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Runs: begin, admission and end. A run is one admitted claim of a workspace; the row follows the queue.
-
-Lock order everywhere: the cluster's admission lock first, then the workspace's row.
-"""
+"""Runs: begin, admission and end. A run is one admitted claim of a workspace; the row follows the queue."""
 
 from __future__ import annotations
 
