@@ -50,22 +50,27 @@ from .serializers import (
 
 LONGEST_FOLLOW_SECONDS = 600
 # Fields of the asked size, which an alternative replaces; and secrets, which are never sent back.
-REPLACED_BY_ALTERNATIVES = {
-    "flavor",
-    "pool",
-    "gpu",
-    "gpus",
-    "gpu_memory_mib",
-    "cpu",
-    "memory_mib",
-    "secret_env",
-}
+SIZE = {"flavor", "pool", "gpu", "gpus", "gpu_memory_mib", "cpu", "memory_mib"}
+REPLACED_BY_ALTERNATIVES = SIZE | {"secret_env"}
 
 
-def answer(actor: Actor, workspace_id: UUID, status: int) -> Response:
+def answer(actor: Actor, workspace_id: UUID, status: int = 200) -> Response:
     """Return the workspace as it is now."""
     workspace = access.get(actor, workspace_id)
     return Response(workspace_json(workspace, actor), status=status)
+
+
+class OneWorkspaceView(APIView):
+    """View of the workspace in the address. A workspace that the caller may not see is a 404."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        self.actor = actor_of(request)
+        self.workspace = access.get(self.actor, kwargs["id"])
+
+    def answer(self, changed: bool = False) -> Response:
+        """Return the workspace as it is now: 202 if something will happen to it, else 200."""
+        return answer(self.actor, self.workspace.pk, 202 if changed else 200)
 
 
 class WorkspaceFilter(django_filters.FilterSet):  # type: ignore[misc]
@@ -110,12 +115,12 @@ class WorkspacesView(ListView):
         return answer(actor, workspace.pk, 201)
 
 
-class WorkspaceView(APIView):
+class WorkspaceView(OneWorkspaceView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(summary=gettext_noop("One workspace"), responses=answers({200: WorkspaceShape}, 404))
     def get(self, request: Request, id: UUID) -> Response:
-        return answer(actor_of(request), id, 200)
+        return Response(workspace_json(self.workspace, self.actor))
 
     @extend_schema(
         summary=gettext_noop("Change its name, size, lifetime"),
@@ -127,11 +132,9 @@ class WorkspaceView(APIView):
         responses=answers({200: WorkspaceShape}, 404, 409, 422, 501),
     )
     def patch(self, request: Request, id: UUID) -> Response:
-        actor = actor_of(request)
-        workspace = access.get(actor, id)
-        access.require_own(actor, workspace)
-        changes.change(actor, workspace, change_of(checked(ChangeBody, request), workspace))
-        return answer(actor, id, 200)
+        access.require_own(self.actor, self.workspace)
+        changes.change(self.actor, self.workspace, change_of(checked(ChangeBody, request), self.workspace))
+        return self.answer()
 
     @extend_schema(
         summary=gettext_noop("Delete a workspace"),
@@ -139,11 +142,8 @@ class WorkspaceView(APIView):
         responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409),
     )
     def delete(self, request: Request, id: UUID) -> Response:
-        actor = actor_of(request)
-        workspace = access.get(actor, id)
         delete_disk = DeleteQuery.of(request)["delete_disk"]
-        changed = lifecycle.delete(actor, workspace, delete_disk=delete_disk)
-        return answer(actor, id, 202 if changed else 200)
+        return self.answer(lifecycle.delete(self.actor, self.workspace, delete_disk=delete_disk))
 
 
 class Query(StrictSerializer):
@@ -171,7 +171,7 @@ class LogQuery(Query):
     follow = serializers.BooleanField(default=False)
 
 
-class ActionView(APIView):
+class ActionView(OneWorkspaceView):
     """Start, stop or restart: 202 if something will happen, 200 if nothing has to change."""
 
     write_scope = Scope.WORKSPACES
@@ -181,11 +181,8 @@ class ActionView(APIView):
         request=NoBody, responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409, 422, 429)
     )
     def post(self, request: Request, id: UUID) -> Response:
-        actor = actor_of(request)
-        workspace = access.get(actor, id)
         checked(NoBody, request)
-        changed = type(self).use_case(actor, workspace)
-        return answer(actor, id, 202 if changed else 200)
+        return self.answer(type(self).use_case(self.actor, self.workspace))
 
 
 @extend_schema(summary=gettext_noop("Start a stopped or failed workspace"))
@@ -203,7 +200,7 @@ class RestartView(ActionView):
     use_case = staticmethod(lifecycle.restart)
 
 
-class ExtendView(APIView):
+class ExtendView(OneWorkspaceView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(
@@ -213,14 +210,11 @@ class ExtendView(APIView):
         responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409, 422),
     )
     def post(self, request: Request, id: UUID) -> Response:
-        actor = actor_of(request)
-        workspace = access.get(actor, id)
-        access.require_manage(actor, workspace)
-        changed = lifetime.extend(actor, workspace, **checked(ExtendBody, request))
-        return answer(actor, id, 202 if changed else 200)
+        access.require_manage(self.actor, self.workspace)
+        return self.answer(lifetime.extend(self.actor, self.workspace, **checked(ExtendBody, request)))
 
 
-class KeepAliveView(APIView):
+class KeepAliveView(OneWorkspaceView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(
@@ -230,13 +224,12 @@ class KeepAliveView(APIView):
         responses=answers({200: WorkspaceShape}, 404),
     )
     def post(self, request: Request, id: UUID) -> Response:
-        actor = actor_of(request)
-        access.require_manage(actor, access.get(actor, id))
+        access.require_manage(self.actor, self.workspace)
         checked(NoBody, request)
-        return answer(actor, id, 200)
+        return self.answer()
 
 
-class CloneView(APIView):
+class CloneView(OneWorkspaceView):
     write_scope = Scope.WORKSPACES
     is_launch = True
 
@@ -250,10 +243,8 @@ class CloneView(APIView):
         responses=answers({202: WorkspaceShape}, 404, 409, 422, 429),
     )
     def post(self, request: Request, id: UUID) -> Response:
-        actor = actor_of(request)
-        source = access.get(actor, id)
-        copy = clone(actor, source, **checked(CloneBody, request))
-        return answer(actor, copy.pk, 202)
+        copy = clone(self.actor, self.workspace, **checked(CloneBody, request))
+        return answer(self.actor, copy.pk, 202)
 
 
 class EventsView(ListView):
@@ -282,7 +273,7 @@ class WhateverAccepted(DefaultContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-class LogsView(APIView):
+class LogsView(OneWorkspaceView):
     content_negotiation_class = WhateverAccepted
 
     @extend_schema(
@@ -295,10 +286,8 @@ class LogsView(APIView):
         responses=answers({(200, "text/plain"): OpenApiTypes.STR}, 404, 409, 422, 429),  # type: ignore[dict-item]
     )
     def get(self, request: Request, id: UUID) -> StreamingHttpResponse:
-        actor = actor_of(request)
-        workspace = access.get(actor, id)
-        access.require_log(actor, workspace)
-        log = open_log(workspace, **LogQuery.of(request), longest_seconds=LONGEST_FOLLOW_SECONDS)
+        access.require_log(self.actor, self.workspace)
+        log = open_log(self.workspace, **LogQuery.of(request), longest_seconds=LONGEST_FOLLOW_SECONDS)
         return StreamingHttpResponse(log, content_type="text/plain; charset=utf-8")
 
 

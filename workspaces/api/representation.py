@@ -86,7 +86,7 @@ def _workspace_json(
         "pool": workspace.pool.slug,
         "flavor": workspace.flavor.slug if workspace.flavor else None,
         "gpus": gpus(workspace),
-        "gpu_memory_mib": gpu_memory_mib(workspace),
+        "gpu_memory_mib": Size.of(workspace).gpu_memory_mib,
         "cpu": number(workspace.cpu_millicores / 1000),
         "memory_mib": workspace.memory_mib,
         "disk_mib": workspace.disk_mib,
@@ -96,10 +96,10 @@ def _workspace_json(
         "desired": workspace.desired,
         "phase": workspace.phase,
         "message": message(workspace),
-        "queue": queue_json(queue) if queue else None,
+        "queue": {name: moment(value) for name, value in queue.items()} if queue else None,
         "progress": {
             "step": workspace.step,
-            "index": step_index(workspace),
+            "index": STEPS.index(Step(workspace.step)) + 1,
             "total": len(STEPS),
             "since": moment(workspace.step_since),
         },
@@ -137,9 +137,7 @@ def event_json(event: Event) -> Json:
         "at": moment(event.at),
         "step": event.step or None,
         "level": event.level,
-        "code": event.code,
-        "message": story.sentence(event.code, event.data),
-        "hint": story.hint(event.code, event.data),
+        **explained(event.code, event.data),
         "data": event.data,
     }
 
@@ -159,11 +157,6 @@ def next_size_json(workspace: Workspace) -> Json | None:
     }
 
 
-def queue_json(queue: Queue) -> Json:
-    """Answer of the queue, with times as text."""
-    return {name: moment(value) if isinstance(value, datetime) else value for name, value in queue.items()}
-
-
 def reclaim_json(asked: Asked) -> Json:
     """Time at which the run must give its GPUs back, and the reason."""
     return {
@@ -177,14 +170,12 @@ def reclaim_json(asked: Asked) -> Json:
 def failure_json(failure: Json | None) -> Json | None:
     if failure is None:
         return None
-    code, data = failure["code"], failure.get("data") or {}
-    return {
-        "code": code,
-        "message": story.sentence(code, data),
-        "hint": story.hint(code, data),
-        "at": failure["at"],
-        "post_mortem": None,
-    }
+    explanation = explained(failure["code"], failure.get("data") or {})
+    return {**explanation, "at": failure["at"], "post_mortem": None}
+
+
+def explained(code: str, data: Json) -> Json:
+    return {"code": code, "message": story.sentence(code, data), "hint": story.hint(code, data)}
 
 
 # --- Endpoints
@@ -227,10 +218,14 @@ def known_jump() -> Jump | None:
     if not settings.SSH_JUMP_HOST:
         return None
     row = Installation.objects.get()
-    name = f"berth-jump-{row.pk.hex[:8]}"
     if not row.ssh_jump_public_key:
         return None
-    return Jump(name, settings.SSH_JUMP_HOST, settings.SSH_JUMP_PORT, row.ssh_jump_public_key)
+    return Jump(
+        f"berth-jump-{row.pk.hex[:8]}",
+        settings.SSH_JUMP_HOST,
+        settings.SSH_JUMP_PORT,
+        row.ssh_jump_public_key,
+    )
 
 
 # --- Figures
@@ -245,16 +240,6 @@ def gpus(workspace: Workspace) -> int | float:
     return number(round(float(workspace.pool.gpus(workspace.units)), 4))
 
 
-def gpu_memory_mib(workspace: Workspace) -> int | None:
-    return Size.of(workspace).gpu_memory_mib
-
-
-def step_index(workspace: Workspace) -> int:
-    return STEPS.index(Step(workspace.step)) + 1
-
-
-def moment(at: datetime | str | None) -> str | None:
-    """Time as RFC 3339 in UTC."""
-    if isinstance(at, datetime):
-        return at.isoformat().replace("+00:00", "Z")
-    return at
+def moment(at: Any) -> Any:
+    """Time as RFC 3339 in UTC; other values as they are."""
+    return at.isoformat().replace("+00:00", "Z") if isinstance(at, datetime) else at

@@ -80,12 +80,6 @@ def _size_of_form(form: LaunchForm) -> dict[str, Any]:
     return {"gpu": wanted, **figures}
 
 
-def gpus_asked(workspace: Workspace) -> dict[str, Any]:
-    asked = Size.of(workspace).asked()
-    has_cards = _filled(gpu_memory_mib=asked.gpu_memory_mib)
-    return {"gpus": number(round(float(asked.gpus or 0), 4)), **has_cards}
-
-
 def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
     """Body of the workspace's launch. Environment and repository are included only for the owner."""
     own = access.is_own(actor, workspace)
@@ -97,9 +91,11 @@ def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
     if workspace.flavor:
         body["flavor"] = workspace.flavor.slug
     else:
+        asked = Size.of(workspace).asked()
         body |= {
             "pool": workspace.pool.slug,
-            **gpus_asked(workspace),
+            "gpus": number(round(float(asked.gpus or 0), 4)),
+            **_filled(gpu_memory_mib=asked.gpu_memory_mib),
             "cpu": number(workspace.cpu_millicores / 1000),
             "memory_mib": workspace.memory_mib,
         }

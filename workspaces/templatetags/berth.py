@@ -16,7 +16,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
-from accounts.models import Membership, User
 from accounts.preferences import theme_of
 from clusters import explain
 from quotas.pools.gpu_map import IN_PERCENT
@@ -186,12 +185,6 @@ def what_to_do(workspace: Workspace) -> str:
 def cause(code: str) -> str:
     """Code under which the page of all causes lists it, or ""."""
     return explain.listed(code)
-
-
-@register.simple_tag
-def memberships(user: User) -> list[Membership]:
-    """The tenants that the person is in, with their role."""
-    return list(user.memberships.select_related("tenant").order_by("tenant__slug"))
 
 
 @register.simple_tag(takes_context=True)
