@@ -2,18 +2,18 @@
 
 from django.urls import path
 
-from .pages import views, views_launch, views_settings, views_tenant, views_waiting, views_workspace
+from .pages import views, views_launch, views_settings, views_tenant, views_workspace
 
 urlpatterns = [
     path("", views.home, name="workspaces"),
     path("launch/", views_launch.launch, name="launch"),
     path("launch/answer/", views_launch.launch_answer, name="launch-answer"),
     path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
-    path("workspaces/<uuid:id>/", views_workspace.activity, name="workspace"),
-    path("workspaces/<uuid:id>/logs/", views_workspace.logs, name="workspace-logs"),
+    path("workspaces/<uuid:id>/", views_workspace.tab, {"name": "activity"}, name="workspace"),
+    path("workspaces/<uuid:id>/logs/", views_workspace.tab, {"name": "logs"}, name="workspace-logs"),
     path("workspaces/<uuid:id>/settings/", views_settings.settings, name="workspace-settings"),
     path("workspaces/<uuid:id>/jupyter/", views_workspace.jupyter, name="workspace-jupyter"),
-    path("workspaces/<uuid:id>/instead/", views_waiting.instead, name="workspace-instead"),
+    path("workspaces/<uuid:id>/instead/", views_settings.instead, name="workspace-instead"),
     path("workspaces/<uuid:id>/delete/", views_workspace.delete, name="workspace-delete"),
     path("workspaces/<uuid:id>/<str:verb>/", views_workspace.act, name="workspace-act"),
     path("tenants/", views_tenant.tenants, name="tenants"),

@@ -1,4 +1,4 @@
-"""Form of a workspace's settings page: what its owner may change, as in the API's PATCH."""
+"""Forms that change a workspace, as the API's PATCH does: its settings page, and one click while it waits."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from accounts.forms import show_refusal
 from quotas.models import Flavor, Pool
 from workspaces.models import Workspace
 from workspaces.runs.changes import Change, Lifetime
+from workspaces.runs.lifetime import LONGEST_MINUTES
 from workspaces.sizes.parts import Part, parts_of
 from workspaces.sizes.sizing import Size, SizeAsked
 
-from .forms import lifetimes, plain_text
+from .forms import MIB_PER_GIB, MOST_CPUS, MOST_GPUS, MOST_MEMORY_GIB, GpusField, lifetimes, plain_text
 
 AS_IT_IS = ""
 # Names in refusals, where the form's field is called otherwise.
@@ -84,6 +85,44 @@ class SettingsForm(forms.Form):
     def refuse(self, refusal: Refusal) -> None:
         """Show the faults at their fields."""
         show_refusal(self, refusal, lambda name: OTHER_NAMES.get(name, name))
+
+
+class InsteadForm(forms.Form):
+    """Values to change, with the names of an alternative's body; each may be left out."""
+
+    flavor = forms.SlugField(required=False)
+    pool = forms.SlugField(required=False)
+    gpus = GpusField(required=False, min_value=0, max_value=MOST_GPUS, decimal_places=4)
+    cpu = forms.DecimalField(required=False, min_value=0, max_value=MOST_CPUS, decimal_places=3)
+    memory_mib = forms.IntegerField(required=False, min_value=1, max_value=MOST_MEMORY_GIB * MIB_PER_GIB)
+    max_runtime_minutes = forms.IntegerField(required=False, min_value=1, max_value=LONGEST_MINUTES)
+    notify = forms.TypedChoiceField(
+        required=False,
+        choices=[("true", ""), ("false", "")],
+        coerce=lambda text: text == "true",
+        empty_value=None,
+    )
+
+    def change(self) -> Change:
+        data = self.cleaned_data
+        minutes = data["max_runtime_minutes"]
+        return Change(
+            size=self._size(),
+            lifetime=None if minutes is None else Lifetime(minutes=minutes),
+            notify=data["notify"],
+        )
+
+    def _size(self) -> SizeAsked | None:
+        data = self.cleaned_data
+        if not data["flavor"] and not data["pool"]:
+            return None
+        return SizeAsked(
+            flavor=data["flavor"] or None,
+            pool=data["pool"] or None,
+            gpus=data["gpus"],
+            cpu_millicores=round(data["cpu"] * 1000) if data["cpu"] else None,
+            memory_mib=data["memory_mib"],
+        )
 
 
 def flavors_by_pool(workspace: Workspace) -> dict[Pool, list[Flavor]]:

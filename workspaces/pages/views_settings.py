@@ -1,4 +1,4 @@
-"""Settings page of a workspace: its values, and for its owner the form that changes them."""
+"""Settings page of a workspace, and the buttons of a waiting one that change its size, lifetime or notices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.errors import SHOWN_IN_PLACE
 from accounts.rest.actors import actor_of
@@ -18,7 +18,7 @@ from workspaces import access
 from workspaces.models import Desired
 from workspaces.runs.changes import change
 
-from .forms_settings import SettingsForm
+from .forms_settings import InsteadForm, SettingsForm
 from .views_workspace import workspace_page
 
 
@@ -44,3 +44,21 @@ def settings(request: HttpRequest, id: UUID) -> HttpResponse:
                 messages.success(request, _("Saved."))
             return redirect("workspace-settings", id=id)
     return workspace_page(request, workspace, "settings", status=422 if form.errors else 200, form=form)
+
+
+@never_cache
+@login_required
+@require_POST
+def instead(request: HttpRequest, id: UUID) -> HttpResponse:
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    form = InsteadForm(request.POST)
+    try:
+        if form.is_valid():
+            change(actor, workspace, form.change())
+        else:
+            access.require_own(actor, workspace)
+            messages.error(request, _("Changes were not saved. Reload the page and try again."))
+    except SHOWN_IN_PLACE as refusal:
+        messages.error(request, f"{refusal.message} {refusal.hint}")
+    return redirect("workspace", id=id)

@@ -52,12 +52,18 @@ def tenant(request: HttpRequest, slug: str) -> HttpResponse:
     return tenant_page(request, actor, tenant_by_slug(actor, slug))
 
 
-@login_required
-@require_POST
-def add_member(request: HttpRequest, slug: str) -> HttpResponse:
+def owner_and_tenant(request: HttpRequest, slug: str) -> tuple[Actor, Tenant]:
+    """Return the tenant and who asks. Raise NotThere for strangers, NotAllowed for all but its owners."""
     actor = actor_of(request)
     of = tenant_by_slug(actor, slug)
     require_owner(actor, of)
+    return actor, of
+
+
+@login_required
+@require_POST
+def add_member(request: HttpRequest, slug: str) -> HttpResponse:
+    actor, of = owner_and_tenant(request, slug)
     form = MemberForm(request.POST)
     if not form.is_valid():
         return tenant_page(request, actor, of, form=form, status=422)
@@ -75,9 +81,7 @@ def add_member(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_POST
 def change_role(request: HttpRequest, slug: str, username: str) -> HttpResponse:
-    actor = actor_of(request)
-    of = tenant_by_slug(actor, slug)
-    require_owner(actor, of)
+    actor, of = owner_and_tenant(request, slug)
     members.member(of, username)
     role = request.POST.get("role", "")
     if role not in Role.values:
@@ -97,11 +101,9 @@ def change_role(request: HttpRequest, slug: str, username: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def remove_member(request: HttpRequest, slug: str, username: str) -> HttpResponse:
     """Show the consequences; on POST, remove the member."""
-    actor = actor_of(request)
-    of = tenant_by_slug(actor, slug)
-    require_owner(actor, of)
+    actor, of = owner_and_tenant(request, slug)
     membership = members.member(of, username)
-    user = membership.user
+    is_myself = membership.user == actor.user
     refused = None
     if request.method == "POST":
         try:
@@ -112,14 +114,12 @@ def remove_member(request: HttpRequest, slug: str, username: str) -> HttpRespons
         else:
             told = {"name": username, "tenant": of.name}
             messages.success(request, _("%(name)s is no longer in %(tenant)s.") % told)
-            return redirect(
-                "tenants" if user == actor.user else "tenant", *([] if user == actor.user else [slug])
-            )
+            return redirect("tenants") if is_myself else redirect("tenant", slug)
     context = {
         "section": "tenants",
         "tenant": of,
         "seat": people.seats(of, [membership])[0],
-        "is_myself": user == actor.user,
+        "is_myself": is_myself,
         "refused": refused,
     }
     return render(request, "tenants/remove.html", context, status=refused.status if refused else 200)

@@ -44,15 +44,8 @@ ASKED_FIRST = ("stop", "restart")
 @never_cache
 @login_required
 @require_GET
-def activity(request: HttpRequest, id: UUID) -> HttpResponse:
-    return workspace_page(request, access.get(actor_of(request), id), "activity")
-
-
-@never_cache
-@login_required
-@require_GET
-def logs(request: HttpRequest, id: UUID) -> HttpResponse:
-    return workspace_page(request, access.get(actor_of(request), id), "logs")
+def tab(request: HttpRequest, id: UUID, name: str) -> HttpResponse:
+    return workspace_page(request, access.get(actor_of(request), id), name)
 
 
 def workspace_page(
@@ -116,20 +109,15 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
     actor = actor_of(request)
     workspace = access.get(actor, id)
     if request.method == "GET":
-        return ask(request, actor, workspace, verb)
-    try:
-        ACTIONS[verb](actor, workspace)
-    except SHOWN_IN_PLACE as refusal:
-        messages.error(request, f"{refusal.message} {refusal.hint}")
+        access.require_manage(actor, workspace)
+        if verb in ASKED_FIRST and what_may(actor, workspace)[verb]:
+            return question(request, actor, workspace, verb)
+    else:
+        try:
+            ACTIONS[verb](actor, workspace)
+        except SHOWN_IN_PLACE as refusal:
+            messages.error(request, f"{refusal.message} {refusal.hint}")
     return redirect("workspace", id=id)
-
-
-def ask(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
-    """Show the dialog's question as a page; if there is nothing to ask, redirect to the workspace's page."""
-    access.require_manage(actor, workspace)
-    if verb not in ASKED_FIRST or not what_may(actor, workspace)[verb]:
-        return redirect("workspace", id=workspace.pk)
-    return question(request, actor, workspace, verb)
 
 
 def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
