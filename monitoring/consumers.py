@@ -34,7 +34,7 @@ class WorkspaceFigures(OfWorkspace):
         await super().connect()
         self.start(self._beat())
 
-    async def tell(self) -> None:
+    async def send_changes(self) -> None:
         request = FiguresRequest(self.actor, self.workspace_id, self.window, self.newest, self.language)
         found = await figures(request)
         if isinstance(found, NotThere):

@@ -319,8 +319,8 @@ class EstimateView(APIView):
         tenant, spec = tenant_by_slug(actor, body["tenant"]), spec_of(body)
         refuse_not_built(spec.not_built)
         _image, size = check(tenant, spec)
-        outlook, others = estimate(tenant, actor.user, size, body.get("max_runtime_minutes"))
+        forecast, others = estimate(tenant, actor.user, size, body.get("max_runtime_minutes"))
         kept = {
             name: value for name, value in dict(request.data).items() if name not in REPLACED_BY_ALTERNATIVES
         }
-        return Response({**outlook, "alternatives": [{**kept, **other.body} for other in others]})
+        return Response({**forecast, "alternatives": [{**kept, **other.body} for other in others]})

@@ -85,7 +85,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             # Check again: a sign-out before the groups were joined did not reach this socket.
             self.actor = await database_sync_to_async(self._still)()
             while True:
-                await self.tell()
+                await self.send_changes()
                 await self._wake.wait()
                 self._wake.clear()
                 if self._recheck:
@@ -109,7 +109,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         """Return the actor as of now. Raise NotSignedIn if access ended, or the browser session of the socket."""
         by_session = "token" not in query(self.scope)
         if by_session and person_of(self.scope["session"].session_key or "") is None:
-            raise NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
+            raise not_signed_in()
         return still(self.actor)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -140,7 +140,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         """Groups that wake this socket, besides its person's own. Synchronous; raises NotThere."""
         raise NotImplementedError
 
-    async def tell(self) -> None:
+    async def send_changes(self) -> None:
         """Read the rows and send what the client does not have yet."""
         raise NotImplementedError
 
@@ -152,8 +152,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     async def workspace_changed(self, message: Json) -> None:
         self.wake()
 
-    async def resync(self, message: Json) -> None:
-        self.wake()
+    resync = workspace_changed
 
     async def access_changed(self, message: Json) -> None:
         """Check access before the next send: the person was deactivated, or their tenants changed."""
@@ -170,7 +169,7 @@ def who(scope: Json) -> Actor:
         return actor
     user = scope.get("user")
     if not isinstance(getattr(user, "pk", None), UUID):
-        raise NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
+        raise not_signed_in()
     return still(Actor(User.objects.get(pk=user.pk)))  # type: ignore[union-attr]
 
 
@@ -179,8 +178,12 @@ def still(actor: Actor) -> Actor:
     user = User.objects.filter(pk=actor.user.pk, is_active=True).first()
     token = APIToken.objects.filter(pk=actor.token.pk).first() if actor.token else None
     if user is None or (actor.token and (token is None or not tokens.is_usable(token))):
-        raise NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
+        raise not_signed_in()
     return Actor(user, token)
+
+
+def not_signed_in() -> NotSignedIn:
+    return NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
 
 
 def query(scope: Json) -> dict[str, str]:
@@ -200,7 +203,7 @@ class Pools(Live):
     def groups_to_hear(self) -> set[str]:
         return {POOLS}
 
-    async def tell(self) -> None:
+    async def send_changes(self) -> None:
         await self.send_json({"type": "pools"})
 
     async def pools_changed(self, message: Json) -> None:
@@ -220,7 +223,7 @@ class WorkspaceList(Live):
             return {"staff"}
         return {f"tenant.{tenant}" for tenant in tenants}
 
-    async def tell(self) -> None:
+    async def send_changes(self) -> None:
         changed, self.changed = self.changed, set()
         if changed is None:
             await self.send_json(await database_sync_to_async(self.snapshot)())
@@ -270,10 +273,10 @@ class OneWorkspace(OfWorkspace):
     async def connect(self) -> None:
         after = query(self.scope).get("after", "")
         self.after = int(after) if after.isdecimal() and len(after) < 10 else 0
-        self.told = ""
+        self.sent = ""
         await super().connect()
 
-    async def tell(self) -> None:
+    async def send_changes(self) -> None:
         while True:
             found = await batched_reads.story((self.actor, self.workspace_id, self.after))
             if isinstance(found, NotThere):
@@ -284,9 +287,9 @@ class OneWorkspace(OfWorkspace):
                 self.after = number
             if len(events) < EVENTS_AT_ONCE:
                 break
-        if workspace != self.told:
+        if workspace != self.sent:
             await self.send(workspace)
-            self.told = workspace
+            self.sent = workspace
 
 
 class WorkspaceLog(OfWorkspace):
@@ -296,7 +299,7 @@ class WorkspaceLog(OfWorkspace):
 
     def groups_to_hear(self) -> set[str]:
         self.readable()
-        return {f"workspace.{self.workspace_id}"}
+        return super().groups_to_hear()
 
     def readable(self) -> Workspace:
         workspace = access.get(self.actor, self.workspace_id)
@@ -307,7 +310,7 @@ class WorkspaceLog(OfWorkspace):
     def open(self) -> logs.Log:
         return logs.open_log(self.readable(), follow=True)
 
-    async def tell(self) -> None:
+    async def send_changes(self) -> None:
         try:
             self.log = await database_sync_to_async(self.open)()
             if self._recheck:  # access changed while it was opened
@@ -332,12 +335,12 @@ class WorkspaceLog(OfWorkspace):
 
     async def access_changed(self, message: Json) -> None:
         await super().access_changed(message)
-        await self._end_reading()
+        self._end_reading()
 
     async def disconnect(self, code: int) -> None:
         await super().disconnect(code)
-        await self._end_reading()
+        self._end_reading()
 
-    async def _end_reading(self) -> None:
+    def _end_reading(self) -> None:
         if self.log is not None:
             self.log.close()

@@ -18,18 +18,18 @@ from .consumers import Live
 class Notices(Live):
     async def connect(self) -> None:
         self.unread: int | None = None
-        self.told: set[str] = set()
+        self.sent: set[str] = set()
         await super().connect()
 
     def groups_to_hear(self) -> set[str]:
         self.actor.require_whole_person()
         return {group_of(self.actor.user.pk)}
 
-    async def tell(self) -> None:
+    async def send_changes(self) -> None:
         unread, fresh = await database_sync_to_async(self.read)()
         for notice in fresh:
-            if notice["id"] not in self.told:
-                self.told.add(notice["id"])
+            if notice["id"] not in self.sent:
+                self.sent.add(notice["id"])
                 await self.send_json({"type": "notice", "notice": notice})
         if unread != self.unread:
             self.unread = unread

@@ -51,9 +51,9 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
         texts = [text for texts in refusal.fields.values() for text in texts]
         return context | {"fault": (texts or [refusal.message])[0]}
     minutes = form.cleaned_data.get("max_runtime_minutes")
-    outlook, others = estimate(tenant, actor.user, size, minutes, form.nodes)
+    forecast, others = estimate(tenant, actor.user, size, minutes, form.nodes)
     return context | {
-        "outlook": outlook,
+        "forecast": forecast,
         "size": size,
         "found": choices(pools[:MOST_FOUND], form, root),
         "pool": form.pools.get(size.pool.slug) or pools_for(actor, [size.pool])[0],

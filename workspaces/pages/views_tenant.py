@@ -73,8 +73,8 @@ def add_member(request: HttpRequest, slug: str) -> HttpResponse:
         audit.record_refusal(request, actor, refusal)
         show_refusal(form, refusal)
         return tenant_page(request, actor, of, form=form, status=refusal.status)
-    told = {"name": added.user.username, "tenant": of.name, "role": added.get_role_display()}
-    messages.success(request, _("%(name)s was added to %(tenant)s as %(role)s.") % told)
+    words = {"name": added.user.username, "tenant": of.name, "role": added.get_role_display()}
+    messages.success(request, _("%(name)s was added to %(tenant)s as %(role)s.") % words)
     return redirect("tenant", slug)
 
 
@@ -91,8 +91,8 @@ def change_role(request: HttpRequest, slug: str, username: str) -> HttpResponse:
     except Conflict as refusal:
         audit.record_refusal(request, actor, refusal)
         return tenant_page(request, actor, of, refused=(username, refusal, role), status=refusal.status)
-    told = {"name": username, "role": changed.get_role_display()}
-    messages.success(request, _("%(name)s has the role %(role)s now.") % told)
+    words = {"name": username, "role": changed.get_role_display()}
+    messages.success(request, _("%(name)s has the role %(role)s now.") % words)
     return redirect("tenant", slug)
 
 
@@ -112,8 +112,8 @@ def remove_member(request: HttpRequest, slug: str, username: str) -> HttpRespons
             audit.record_refusal(request, actor, refusal)
             refused = refusal
         else:
-            told = {"name": username, "tenant": of.name}
-            messages.success(request, _("%(name)s is no longer in %(tenant)s.") % told)
+            words = {"name": username, "tenant": of.name}
+            messages.success(request, _("%(name)s is no longer in %(tenant)s.") % words)
             return redirect("tenants") if is_myself else redirect("tenant", slug)
     context = {
         "section": "tenants",

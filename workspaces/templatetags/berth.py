@@ -170,8 +170,8 @@ register.filter("as_time", parse_datetime)
 @register.filter
 def when(said: Mapping[str, Any]) -> str:
     """Estimated start in words, from a forecast or a queue as the API returns it."""
-    told = [said[name] for name in ("estimated_from", "estimated_to")]
-    earliest, latest = (parse_datetime(at) if isinstance(at, str) else at for at in told)
+    times = [said[name] for name in ("estimated_from", "estimated_to")]
+    earliest, latest = (parse_datetime(at) if isinstance(at, str) else at for at in times)
     return in_words(earliest, latest, said["confidence"], timezone.now())
 
 
