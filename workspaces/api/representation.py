@@ -86,7 +86,7 @@ def _workspace_json(
         "pool": workspace.pool.slug,
         "flavor": workspace.flavor.slug if workspace.flavor else None,
         "gpus": gpus(workspace),
-        "gpu_memory_mib": Size.of(workspace).gpu_memory_mib,
+        "gpu_memory_mib": gpu_memory_mib(workspace),
         "cpu": number(workspace.cpu_millicores / 1000),
         "memory_mib": workspace.memory_mib,
         "disk_mib": workspace.disk_mib,
@@ -238,6 +238,10 @@ def number(value: float) -> int | float:
 
 def gpus(workspace: Workspace) -> int | float:
     return number(round(float(workspace.pool.gpus(workspace.units)), 4))
+
+
+def gpu_memory_mib(workspace: Workspace) -> int | None:
+    return Size.of(workspace).gpu_memory_mib
 
 
 def moment(at: Any) -> Any:
