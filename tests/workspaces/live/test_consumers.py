@@ -18,6 +18,10 @@ from accounts.access import Actor
 from accounts.credentials import sessions, tickets, tokens
 from accounts.models import APIToken, Scope, SocketTicket
 from accounts.signals import send_access_changed
+from quotas import admission
+from quotas.forecasts import update_forecasts
+from quotas.models import Claim, Pool
+from quotas.signals import claim_admitted
 from tests.cast import Cast
 from tests.shared.sockets import Socket, headers_of, in_thread, socket
 from tests.shared.workspace_rows import make_many, make_workspace
@@ -57,7 +61,9 @@ def happen_in_a_thread(workspace: Workspace, count: int) -> None:
 # --- Who gets in
 
 
-@pytest.mark.parametrize("path", [HOME, NOBODY, f"{NOBODY}logs/", "/ws/nothing/"])
+@pytest.mark.parametrize(
+    "path", [HOME, NOBODY, f"{NOBODY}logs/", "/ws/nothing/", "/ws/gpus/", "/ws/notices/"]
+)
 async def test_who_is_not_signed_in_is_closed_with_4401(cast: Cast, path: str) -> None:
     async with socket(path) as communicator:
         assert await communicator.closed_with() == 4401
@@ -262,6 +268,46 @@ async def test_a_ping_comes_again_and_again(cast: Cast, monkeypatch: pytest.Monk
     async with socket(HOME, cast.bob) as communicator:
         await communicator.hear_until(lambda frame: frame["type"] == "snapshot")
         assert [await communicator.hear() for _ in range(4)] == [{"type": "ping"}] * 4
+
+
+# --- Waiting workspaces, and the map of GPUs
+
+
+def two_wait(cast: Cast) -> list[Workspace]:
+    """Let two workspaces wait for all of demo's GPUs, of which alice holds one."""
+    make_workspace(cast, cast.alice)
+    rows = [make_workspace(cast, cast.bob, Phase.WAITING, name=name) for name in ("first", "second")]
+    for place, row in enumerate(rows):
+        Claim.objects.filter(holder_id=row.pk).update(units=4, place=place)
+    update_forecasts(cast.pool.pk)
+    return rows
+
+
+def the_first_goes(cast: Cast, rows: list[Workspace]) -> None:
+    admission.release(Claim.objects.get(holder_id=rows[0].pk).pk, "withdrawn")
+    Pool.objects.update(forecast_at=None)
+    update_forecasts(cast.pool.pk)
+
+
+async def test_a_new_place_in_the_queue_is_sent(cast: Cast) -> None:
+    rows = await in_thread(two_wait)(cast)
+    async with socket(f"/ws/workspaces/{rows[1].pk}/?after=99", cast.bob) as bobs:
+        frame = await bobs.hear()
+        assert frame["workspace"]["queue"]["position"] == 2
+        assert frame["workspace"]["queue"]["gpus_ahead"] == 4
+        assert frame["workspace"]["queue"]["estimated_to"]
+        await in_thread(the_first_goes)(cast, rows)
+        frame = await bobs.hear()
+        assert frame["workspace"]["queue"]["position"] == 1
+
+
+async def test_a_change_in_another_tenant_wakes_the_map_of_gpus_and_says_nothing_else(cast: Cast) -> None:
+    async with socket("/ws/gpus/", cast.bob) as bobs:
+        assert await bobs.hear() == {"type": "pools"}
+        workspace = await in_thread(make_workspace)(cast, cast.carol)
+        claim = await in_thread(Claim.objects.get)(holder_id=workspace.pk)
+        await in_thread(claim_admitted.send_robust)(sender=Claim, claim=claim)
+        assert await bobs.hear() == {"type": "pools"}
 
 
 # --- When access ends

@@ -47,11 +47,6 @@ def of_type(kind: str) -> Any:
     return lambda frame: frame["type"] == kind
 
 
-async def test_who_is_not_signed_in_hears_nothing(cast: Cast) -> None:
-    async with socket(ADDRESS) as visitor:
-        assert await visitor.closed_with() == 4401
-
-
 async def test_its_person_hears_of_it_and_nobody_else(cast: Cast) -> None:
     workspace = await in_thread(make)(cast)
     async with socket(ADDRESS, cast.bob) as bob, socket(ADDRESS, cast.alice) as alice:
