@@ -72,12 +72,13 @@ class Stage:
     async def connect(
         self, person: str = "bob", *, key: str = "", **options: Any
     ) -> asyncssh.SSHClientConnection:
-        """Connect as this person, with their key or another person's."""
+        """Connect as this person, with their key, another person's, or what `client_keys` says."""
+        if "client_keys" not in options:
+            options["client_keys"] = [self.keys[key or person]]
         return await asyncssh.connect(
             "127.0.0.1",
             self.port,
             username=person,
-            client_keys=[self.keys[key or person]],
             known_hosts=([self.host_key.convert_to_public()], [], []),
             config=None,
             agent_path=None,
@@ -95,6 +96,12 @@ class Stage:
         except asyncssh.ChannelOpenError as error:
             return error.code, error.reason
         raise AssertionError(f"{name} was opened")
+
+
+async def echoes(channel: Channel) -> bool:
+    reader, writer = channel
+    writer.write(b"hello")
+    return await asyncio.wait_for(reader.readexactly(5), 10) == b"hello"
 
 
 def new_key(actor: Actor, name: str = "laptop") -> tuple[asyncssh.SSHKey, SSHKey]:

@@ -183,6 +183,10 @@ def test_whoever_enters_stays_on_the_host(path: str) -> None:
         ("x.11111111-1111-4111-8111-111111111111.localhost", False),
         ("localhost:8000", False),
         ("nobody.localhost", False),
+        ("11111111111141118111111111111111.localhost", False),  # an id has one spelling
+        ("1-1111111-1111-4111-8111-111111111111.localhost", False),
+        ("urn.uuid.localhost", False),
+        ("%31.localhost", False),
         ("", False),
     ],
 )

@@ -15,7 +15,7 @@ from accounts.models import AuditEntry, User
 from tests.cast import Cast
 from tests.shared.sockets import in_thread, until, until_still
 from tests.shared.workspace_rows import make_workspace
-from tests.workspaces.ways_in.jump_stage import KIB, MIB, Stage, new_key, staged
+from tests.workspaces.ways_in.jump_stage import KIB, MIB, Channel, Stage, echoes, new_key, staged
 from workspaces.models import Phase, Workspace
 from workspaces.ssh_jump import limits
 from workspaces.ssh_jump.host_key import ready_key
@@ -30,13 +30,7 @@ async def stage(cast: Cast) -> AsyncIterator[Stage]:
         yield stage
 
 
-async def echoes(channel: tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]) -> bool:
-    reader, writer = channel
-    writer.write(b"hello")
-    return await asyncio.wait_for(reader.readexactly(5), 10) == b"hello"
-
-
-async def ended(channel: tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]) -> None:
+async def ended(channel: Channel) -> None:
     await asyncio.wait_for(channel[0].read(), 10)
 
 
@@ -54,13 +48,8 @@ async def test_nobody_else_gets_there_and_hears_the_same_as_for_what_does_not_ex
     answers = set()
     for person in ("alice", "carol", "victor"):
         async with await stage.connect(person) as connection:
-            for name in (
-                str(stage.workspace.pk),
-                f"berth-{stage.workspace.pk}",
-                "exp-1",
-                str(uuid4()),
-                "nothing",
-            ):
+            own_id = stage.workspace.pk
+            for name in (str(own_id), f"berth-{own_id}", "exp-1", str(uuid4()), "nothing"):
                 answers.add(await stage.refusal(connection, name))
     assert len(answers) == 1
     assert stage.upstream.connections == 0

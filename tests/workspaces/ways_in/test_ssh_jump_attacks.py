@@ -19,7 +19,7 @@ from accounts.models import Role
 from tests.cast import Cast
 from tests.shared.sockets import in_thread, until, until_still
 from tests.shared.workspace_rows import make_workspace
-from tests.workspaces.ways_in.jump_stage import KIB, MIB, Stage, Upstream, new_key, staged
+from tests.workspaces.ways_in.jump_stage import KIB, MIB, Stage, Upstream, echoes, new_key, staged
 from workspaces.ssh_jump import carry, guest, limits
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
@@ -149,15 +149,7 @@ async def test_only_keys_let_in(stage: Stage) -> None:
     assert methods == ["publickey"]
     for password in ("bob-password", ""):
         with pytest.raises(asyncssh.PermissionDenied):
-            await asyncssh.connect(
-                "127.0.0.1",
-                stage.port,
-                username="bob",
-                password=password,
-                client_keys=None,
-                known_hosts=None,
-                config=None,
-            )
+            await stage.connect(password=password, client_keys=None)
 
 
 async def test_a_public_key_without_its_private_half_is_worth_nothing(stage: Stage) -> None:
@@ -165,16 +157,7 @@ async def test_a_public_key_without_its_private_half_is_worth_nothing(stage: Sta
     pair = asyncssh.load_keypairs([stage.keys["alice"]])[0]
     pair.public_data = stage.keys["bob"].public_data
     with pytest.raises(REFUSED):
-        async with await asyncssh.connect(
-            "127.0.0.1",
-            stage.port,
-            username="bob",
-            client_keys=[pair],
-            known_hosts=None,
-            config=None,
-            agent_path=None,
-        ):
-            pass
+        await stage.connect(client_keys=[pair])
 
 
 async def test_a_certificate_of_ones_own_making_is_worth_nothing(stage: Stage) -> None:
@@ -182,10 +165,7 @@ async def test_a_certificate_of_ones_own_making_is_worth_nothing(stage: Stage) -
     for ca in (own, stage.keys["alice"]):
         certificate = ca.generate_user_certificate(own, "bob", principals=["bob", "alice"])
         with pytest.raises(asyncssh.PermissionDenied):
-            await asyncssh.connect(
-                "127.0.0.1", stage.port, username="bob", client_keys=[(own, certificate)], known_hosts=None,
-                config=None, agent_path=None,
-            )  # fmt: skip
+            await stage.connect(client_keys=[(own, certificate)])
 
 
 async def test_odd_names_are_nobodys_and_reach_no_log(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -200,10 +180,7 @@ async def test_odd_names_are_nobodys_and_reach_no_log(stage: Stage, caplog: pyte
 async def test_no_more_than_some_keys_are_tried(stage: Stage) -> None:
     keys = [asyncssh.generate_private_key("ssh-ed25519") for _ in range(limits.KEYS_TRIED)]
     with pytest.raises(asyncssh.DisconnectError, match="Too many"):
-        await asyncssh.connect(
-            "127.0.0.1", stage.port, username="bob", client_keys=[*keys, stage.keys["bob"]], known_hosts=None,
-            config=None, agent_path=None,
-        )  # fmt: skip
+        await stage.connect(client_keys=[*keys, stage.keys["bob"]])
 
 
 WEAK: tuple[dict[str, Any], ...] = (
@@ -338,9 +315,7 @@ async def test_who_promises_to_read_everything_and_reads_nothing_fills_no_memory
     assert await until_still(lambda: stage.upstream.given_bytes) - read < 128 * MIB
     stage.upstream.does = stage.upstream.echo
     async with await stage.connect() as other:
-        reader, writer = await stage.open(other)
-        writer.write(b"hello")
-        assert await asyncio.wait_for(reader.readexactly(5), 10) == b"hello"
+        assert await echoes(await stage.open(other))
     connection.abort()
 
 
@@ -379,14 +354,13 @@ async def test_strangers_wait_and_what_is_open_stays(stage: Stage, monkeypatch: 
         raise OperationalError
 
     async with await stage.connect() as connection:
-        reader, writer = await stage.open(connection)
+        channel = await stage.open(connection)
         for name in ("_person_with", "_target_named", "_still"):
             monkeypatch.setattr(guest, name, away)
         assert "Try again" in (await stage.refusal(connection, "exp-1"))[1]
         with pytest.raises(asyncssh.DisconnectError, match="Try again"):
             await stage.connect()
-        writer.write(b"hello")
-        assert await asyncio.wait_for(reader.readexactly(5), 10) == b"hello"
+        assert await echoes(channel)
 
 
 async def test_who_leaves_while_a_tunnel_opens_leaves_nothing_open(
