@@ -11,7 +11,7 @@ from uuid import uuid4
 from django.utils import timezone
 
 from accounts.access import Actor
-from quotas.models import Claim
+from quotas.models import Claim, Flavor
 from tests.cast import Cast
 from workspaces.launch import keys
 from workspaces.models import STEPS, Desired, Event, Phase, Step, Workspace, WorkspaceSecret
@@ -140,3 +140,15 @@ def settle(workspace: Workspace, phase: Phase) -> None:
     if phase in (Phase.STOPPING, Phase.STOPPED, Phase.DELETING):
         workspace.message_code, workspace.message_data = str(phase), {}
         add_event(workspace, str(phase))
+
+
+def make_flavor(cast: Cast, units: int) -> Flavor:
+    """Make a size of so many GPUs in the cast's pool: a100-4 has 4 GPUs, 16 CPU cores and 64 GiB."""
+    return Flavor.objects.create(
+        slug=f"a100-{units}",
+        name=f"{units} A100",
+        pool=cast.pool,
+        units=units,
+        cpu_millicores=4000 * units,
+        memory_mib=16_384 * units,
+    )

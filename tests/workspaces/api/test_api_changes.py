@@ -13,7 +13,7 @@ from clusters.models import Cluster
 from quotas.models import Claim, Flavor, Pool
 from tests.cast import Cast
 from tests.shared.clients import ask, script
-from tests.shared.workspace_rows import make_workspace
+from tests.shared.workspace_rows import make_flavor, make_workspace
 from tests.workspaces.play import Play
 from workspaces.models import Phase, Workspace
 from workspaces.runs import lifecycle
@@ -25,9 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def two(cast: Cast) -> Flavor:
-    return Flavor.objects.create(
-        slug="a100-2", name="Two A100", pool=cast.pool, units=2, cpu_millicores=8000, memory_mib=32_768
-    )
+    return make_flavor(cast, 2)
 
 
 def patch(cast: Cast, workspace: Workspace, body: Any) -> Any:

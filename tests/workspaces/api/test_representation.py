@@ -8,18 +8,13 @@ import pytest
 
 from accounts.credentials.secrets import decrypt
 from tests.cast import Cast
-from tests.shared.workspace_rows import make_many, make_workspace
-from workspaces.api.representation import event_json, with_related, workspace_json, workspaces_json
-from workspaces.models import Event, Phase, Workspace
+from tests.shared.workspace_rows import make_workspace
+from workspaces.api.representation import event_json, workspace_json
+from workspaces.models import Event, Phase
 from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db
 
-KEYS = {
-    "id", "tenant", "owner", "name", "image", "pool", "flavor", "gpus", "gpu_memory_mib", "cpu", "memory_mib",
-    "desired", "phase", "message", "queue", "progress", "endpoints", "failure", "volumes", "node", "created_at",
-    "started_at", "ready_at", "stops_at", "idle", "last_event",
-}  # fmt: skip
 CLOSED = {"jupyter": None, "ssh": None}
 
 
@@ -37,7 +32,6 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     shown = workspace_json(workspace, cast.bob)
     token = decrypt(workspace.secret.jupyter_token)
-    assert set(shown) >= KEYS
     assert shown["endpoints"] == {
         "jupyter": f"http://127.0.1.5:8888/login?next=%2Flab&token={token}",
         "ssh": {
@@ -151,14 +145,6 @@ def test_an_address_of_version_6_and_another_port(cast: Cast) -> None:
     assert endpoints["jupyter"].startswith("http://[fd00::5]:8888/login?next=%2Flab&token=")
     assert endpoints["ssh"]["command"].startswith("ssh -p 2222 -o HostKeyAlias=berth-")
     assert endpoints["ssh"]["command"].endswith(" jovyan@fd00::5")
-
-
-def test_a_list_takes_as_many_queries_for_thirty_as_for_one(
-    cast: Cast, django_assert_num_queries: Any
-) -> None:
-    make_many(cast, cast.bob, 30)
-    with django_assert_num_queries(9):
-        assert len(workspaces_json(with_related(Workspace.objects.all()), cast.bob)) == 30
 
 
 def test_an_event_in_words(cast: Cast) -> None:

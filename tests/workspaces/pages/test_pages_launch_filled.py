@@ -45,7 +45,7 @@ def test_a_link_fills_in_the_form_and_launches_nothing(cast: Cast) -> None:
 @pytest.mark.parametrize(
     "link", ["image=jupyter&flavor=a100-1", "repository=https://e.org/b.git", "env=TOKEN"]
 )
-def test_nothing_of_the_last_launch_slips_into_one_that_a_link_describes(cast: Cast, link: str) -> None:
+def test_a_link_that_describes_a_launch_uses_nothing_of_the_last_launch(cast: Cast, link: str) -> None:
     make_workspace(cast, cast.bob, repository="https://e.org/private.git", env={"KEY": "mine"})
     page = browser(cast.bob).get(f"/launch/?{link}").content.decode()
     assert "private.git" not in page
@@ -97,7 +97,7 @@ def test_a_link_works_after_the_sign_in(cast: Cast) -> None:
     ],
     ids=["one of each", "another of each", "no id", "nobody's id"],
 )
-def test_what_a_link_says_in_vain_is_said(cast: Cast, link: dict[str, str]) -> None:
+def test_values_of_a_link_that_are_refused_are_reported(cast: Cast, link: dict[str, str]) -> None:
     page = browser(cast.bob).get(f"/launch/?{'&'.join(link)}")
     assert page.status_code == 200
     for part, said in link.items():
@@ -124,7 +124,7 @@ def test_a_link_names_variables_for_the_reader_to_fill_in(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.STOPPED, Phase.FAILED])
-def test_one_that_rests_is_launched_again_with_its_settings(cast: Cast, phase: Phase) -> None:
+def test_a_workspace_at_rest_is_launched_again_with_its_settings(cast: Cast, phase: Phase) -> None:
     workspace = make_workspace(cast, cast.bob, phase, name="exp-2", disk_mib=3072)
     make_workspace(cast, cast.bob, name="newest", disk_mib=0)
     bob = browser(cast.bob)
@@ -136,14 +136,14 @@ def test_one_that_rests_is_launched_again_with_its_settings(cast: Cast, phase: P
     assert "s3cret-value" not in page.content.decode()
 
 
-def test_a_deleted_one_is_found_and_launched_again_under_its_name(cast: Cast) -> None:
+def test_a_deleted_workspace_is_launched_again_under_its_name(cast: Cast) -> None:
     deleted = make_workspace(cast, cast.bob, Phase.STOPPED, deleted_at=timezone.now() - timedelta(days=1))
     bob = browser(cast.bob)
     assert f"/launch/?again={deleted.pk}" in bob.get("/?show=deleted").content.decode()
     assert value_of(bob.get(f"/launch/?again={deleted.pk}"), "name") == "exp-1"
 
 
-def test_anothers_settings_come_without_their_environment(cast: Cast) -> None:
+def test_settings_of_another_person_come_without_their_environment(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, disk_mib=3072, repository="https://e.org/private.git")
     page = browser(cast.alice).get(f"/launch/?again={workspace.pk}")
     assert value_of(page, "disk_gib") == "3"
@@ -151,7 +151,7 @@ def test_anothers_settings_come_without_their_environment(cast: Cast) -> None:
     assert "private.git" not in page.content.decode()
 
 
-def test_a_strangers_workspace_is_launched_again_as_one_that_is_not_there(cast: Cast) -> None:
+def test_a_workspace_of_another_tenant_cannot_be_launched_again(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     page = browser(cast.carol).get(f"/launch/?again={workspace.pk}")
     assert "does not exist" in words(page)

@@ -11,7 +11,7 @@ from accounts.access import Actor
 from clusters.models import Cluster
 from quotas.models import Flavor, Pool
 from tests.cast import Cast
-from tests.shared.workspace_rows import make_workspace
+from tests.shared.workspace_rows import make_flavor, make_workspace
 from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -19,9 +19,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def two(cast: Cast) -> Flavor:
-    return Flavor.objects.create(
-        slug="a100-2", name="Two A100", pool=cast.pool, units=2, cpu_millicores=8000, memory_mib=32_768
-    )
+    return make_flavor(cast, 2)
 
 
 def send(actor: Actor, workspace: Workspace, **changes: Any) -> Any:

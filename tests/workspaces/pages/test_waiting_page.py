@@ -13,7 +13,7 @@ from quotas.forecasts import update_forecasts
 from quotas.models import Claim
 from tests.cast import Cast
 from tests.shared.clients import browser
-from tests.shared.workspace_rows import make_workspace
+from tests.shared.workspace_rows import make_flavor, make_workspace
 from tests.workspaces.reading import words
 from workspaces.models import Phase, Workspace
 
@@ -24,10 +24,7 @@ pytestmark = pytest.mark.django_db
 def waits(cast: Cast) -> Workspace:
     """A workspace of bob's that waits for all 4 GPUs of demo, while alice holds one."""
     make_workspace(cast, cast.alice)
-    cast.pool.flavors.create(slug="a100-4", name="Four", units=4, cpu_millicores=8000, memory_mib=65_536)
-    row = make_workspace(
-        cast, cast.bob, Phase.WAITING, name="waits", units=4, flavor=cast.pool.flavors.get(slug="a100-4")
-    )
+    row = make_workspace(cast, cast.bob, Phase.WAITING, name="waits", units=4, flavor=make_flavor(cast, 4))
     Claim.objects.filter(holder_id=row.pk).update(units=4, place=0)
     admit(cast.pool.pk)
     update_forecasts(cast.pool.pk)
@@ -88,7 +85,7 @@ def test_one_click_asks_for_the_other_size_and_keeps_the_place(cast: Cast, waits
     assert (before.state, before.reason_code) == (Claim.State.RELEASED, "resized")
 
 
-def test_who_asks_for_more_goes_to_the_end(cast: Cast, waits: Workspace) -> None:
+def test_a_larger_request_goes_to_the_end_of_the_queue(cast: Cast, waits: Workspace) -> None:
     small = post(browser(cast.bob), waits, pool="a100", gpus="1", cpu="1", memory_mib="1024")
     place = claim_of(small).place
     large = post(browser(cast.bob), waits, flavor="a100-4")
@@ -101,14 +98,14 @@ def test_a_shorter_lifetime_is_a_click_too(cast: Cast, waits: Workspace) -> None
     assert claim_of(row).max_runtime_minutes == 60
 
 
-def test_tell_me_when_it_starts_can_be_asked_for_while_waiting(cast: Cast, waits: Workspace) -> None:
+def test_a_notice_of_the_start_can_be_requested_while_waiting(cast: Cast, waits: Workspace) -> None:
     bob = browser(cast.bob)
     assert not post(bob, waits, notify="false").notify
     assert "Notify me when it starts" in words(bob.get(f"/workspaces/{waits.pk}/"))
     assert post(bob, waits, notify="true").notify
 
 
-def test_a_run_whose_gpus_are_asked_back_says_until_when_and_why(cast: Cast) -> None:
+def test_a_run_that_is_preempted_says_when_and_why(cast: Cast) -> None:
     row = make_workspace(cast, cast.bob)
     at = timezone.now() + timedelta(minutes=9, seconds=30)
     Claim.objects.filter(holder_id=row.pk).update(reclaim_at=at, reclaim_code="owner_waits")
@@ -119,14 +116,14 @@ def test_a_run_whose_gpus_are_asked_back_says_until_when_and_why(cast: Cast) -> 
     assert "its GPUs are being reclaimed" in words(bob.get("/"))
 
 
-def test_what_cannot_be_had_is_said_and_nothing_changes(cast: Cast, waits: Workspace) -> None:
+def test_a_refused_size_is_reported_and_changes_nothing(cast: Cast, waits: Workspace) -> None:
     bob = browser(cast.bob)
     answer = bob.post(f"/workspaces/{waits.pk}/instead/", {"flavor": "nowhere"}, follow=True)
     assert "nowhere" in words(answer)
     assert Workspace.objects.get(pk=waits.pk).run == waits.run
 
 
-def test_a_number_that_nobody_means_changes_nothing(cast: Cast, waits: Workspace) -> None:
+def test_an_absurd_number_changes_nothing(cast: Cast, waits: Workspace) -> None:
     bob = browser(cast.bob)
     for field in ("gpus", "cpu", "memory_mib", "max_runtime_minutes"):
         for value in ("1e999999", "1e-999999", "9" * 400, "NaN"):
