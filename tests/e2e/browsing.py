@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client, override_settings
-from playwright.sync_api import Browser, BrowserContext, Playwright, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
 
 from accounts.models import User
 from tests.e2e.stack import until
@@ -37,17 +37,10 @@ def web_process(folder: Path) -> Iterator[str]:
         "BERTH_BASE_URL": f"http://127.0.0.1:{port}",
         "DJANGO_SETTINGS_MODULE": "portal.settings",
     }
-    command = [
-        sys.executable,
-        "-m",
-        "uvicorn",
-        "portal.asgi:application",
-        "--port",
-        str(port),
-        "--lifespan",
-        "off",
-    ]
-    process = subprocess.Popen([*command, "--log-level", "warning"], env=environ)
+    options = f"--port {port} --lifespan off --log-level warning".split()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "uvicorn", "portal.asgi:application", *options], env=environ
+    )
     try:
         until("the web process", lambda: _answers(f"http://127.0.0.1:{port}/healthz"), 200)
         yield f"http://127.0.0.1:{port}"
@@ -84,3 +77,12 @@ def signed_in(browser: Browser, address: str, user: User | None, **options: obje
         session = client.cookies[settings.SESSION_COOKIE_NAME].value
         context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": address}])
     return context
+
+
+@contextmanager
+def opened(browser: Browser, address: str, user: User | None, path: str, **options: object) -> Iterator[Page]:
+    """Open a page in a window of its own, with `user` signed in."""
+    with signed_in(browser, address, user, **options) as context:
+        page = context.new_page()
+        page.goto(path)
+        yield page

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from pytest_django import DjangoDbBlocker
+
+if TYPE_CHECKING:
+    from tests.cast import Cast
+
+
+@pytest.fixture
+def cast() -> Cast:
+    from tests.cast import make_cast
+
+    return make_cast()
 
 
 @pytest.fixture(scope="module")

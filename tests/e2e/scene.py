@@ -53,7 +53,7 @@ class Moment:
 
 
 @dataclass
-class Told:
+class Messages:
     """Messages of a socket, with their times of arrival."""
 
     connection: ClientConnection
@@ -181,7 +181,7 @@ class Scene:
             self.kube.call("DELETE", f"/_faults/{made['id']}")
 
     @contextmanager
-    def heard(self, workspace: Body) -> Iterator[Told]:
+    def heard(self, workspace: Body) -> Iterator[Messages]:
         """Listen to one workspace as alice."""
         with listening(self.stack, self.api, f"workspaces/{workspace['id']}/?after=0&") as told:
             yield told
@@ -205,11 +205,11 @@ def wait(api: Client, workspace: Body, phase: str) -> Body:
 
 
 @contextmanager
-def listening(stack: Stack, api: Client, path: str) -> Iterator[Told]:
+def listening(stack: Stack, api: Client, path: str) -> Iterator[Messages]:
     ticket = api("POST", "ws-tickets/")[1]["ticket"]
     address = f"{stack.address.replace('http', 'ws')}/ws/{path}token={ticket}"
     with connect(address, open_timeout=60) as connection:
-        told = Told(connection)
+        told = Messages(connection)
         listener = threading.Thread(target=told.listen, daemon=True)
         listener.start()
         yield told

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -201,6 +202,19 @@ class Stack:
 
     def client(self, token: str) -> Client:
         return Client(self.address, token)
+
+
+@contextmanager
+def running(name: str, **settings: str) -> Iterator[Stack]:
+    """Run a Berth in a temporary folder that its pods' users can enter."""
+    with tempfile.TemporaryDirectory(prefix=f"berth-{name}-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)
+        stack = Stack(Path(folder) / "state", **settings)
+        stack.start()
+        try:
+            yield stack
+        finally:
+            stack.stop()
 
 
 class Client:

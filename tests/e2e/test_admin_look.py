@@ -12,7 +12,7 @@ from accounts.models import AuditEntry
 from clusters.models import Cluster, Node, UnknownCause
 from monitoring.models import Finding, Look, Validation
 from quotas.models import Budget, Claim, Quota, TenantLimit
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 from tests.e2e.browsing import signed_in
 from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
 from tests.monitoring.measured import make_gpus, measure, put_on
@@ -127,9 +127,8 @@ STEPS = (preview_of_deleted_data, preview_of_a_deactivation, lowering_of_a_limit
 
 @pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), rare("dark", SMALLEST)])
 def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
-    browser: Browser, address: str, theme: Theme, viewport: ViewportSize
+    browser: Browser, address: str, theme: Theme, viewport: ViewportSize, cast: Cast
 ) -> None:
-    cast = make_cast()
     rows = some_of_everything(cast)
     paths = [
         "",

@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, Page, expect
 from clusters.models import Cluster, Node
 from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.models import AgentState
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 from tests.e2e import looks
-from tests.e2e.browsing import signed_in
+from tests.e2e.browsing import opened, signed_in
 from tests.monitoring.measured import make_gpus, measure, put_on
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
@@ -42,13 +42,12 @@ def wrong_with(page: Page) -> list[str]:
     return wrong
 
 
-def test_a_chart_and_its_table_follow_what_is_measured(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_a_chart_and_its_table_follow_what_is_measured(browser: Browser, address: str, cast: Cast) -> None:
     workspace = furnish(cast)
     with signed_in(browser, address, cast.bob.user, reduced_motion="reduce") as context:
         page = context.new_page()
         said = looks.complaints(page)
-        page.goto(f"/workspaces/{workspace.pk}/metrics/?window=15m", wait_until="load")
+        page.goto(f"/workspaces/{workspace.pk}/metrics/?window=15m")
         use = page.locator('[data-panel="gpu_utilization"]')
         use.locator("canvas").wait_for()
         simulated = page.get_by_text("These figures are simulated.")
@@ -66,24 +65,20 @@ def test_a_chart_and_its_table_follow_what_is_measured(browser: Browser, address
         assert wrong_with(page) == []
 
 
-def test_a_gpus_use_and_why_it_is_out_are_read_on_the_map(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_a_gpus_use_and_why_it_is_out_are_read_on_the_map(browser: Browser, address: str, cast: Cast) -> None:
     furnish(cast)
-    with signed_in(browser, address, cast.bob.user, reduced_motion="reduce") as context:
-        page = context.new_page()
-        page.goto("/gpus/", wait_until="load")
+    with opened(browser, address, cast.bob.user, "/gpus/", reduced_motion="reduce") as page:
         page.locator("#node-a100-node-1 > summary").press("Enter")
         expect(page.locator("#node-a100-node-1")).to_contain_text("GPU 1: 24% busy, 18.6 of 80 GiB")
         expect(page.locator("#node-a100-node-1")).to_contain_text("GPU 3 is out of use.")
         assert wrong_with(page) == []
 
 
-def test_the_first_page_draws_how_busy_the_gpus_are_and_keeps_it(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_the_first_page_draws_how_busy_the_gpus_are_and_keeps_it(
+    browser: Browser, address: str, cast: Cast
+) -> None:
     workspace = furnish(cast)
-    with signed_in(browser, address, cast.bob.user, reduced_motion="reduce") as context:
-        page = context.new_page()
-        page.goto("/", wait_until="load")
+    with opened(browser, address, cast.bob.user, "/", reduced_motion="reduce") as page:
         line = page.locator(f"#spark-{workspace.pk}")
         expect(line).to_contain_text("over the last hour")
         page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
@@ -100,9 +95,8 @@ HIDE = """hidden => {
 
 @pytest.mark.parametrize(("path", "fetched"), [("/gpus/", "/gpus/"), ("/", "/workspaces/sparklines/")])
 def test_a_page_that_nobody_sees_fetches_nothing_and_all_of_it_once_it_is_shown(
-    browser: Browser, address: str, path: str, fetched: str
+    browser: Browser, address: str, path: str, fetched: str, cast: Cast
 ) -> None:
-    cast = make_cast()
     furnish(cast)
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
@@ -119,22 +113,20 @@ def test_a_page_that_nobody_sees_fetches_nothing_and_all_of_it_once_it_is_shown(
             page.evaluate(HIDE, False)
 
 
-def test_an_admin_reads_of_a_node_what_its_gpus_did(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_an_admin_reads_of_a_node_what_its_gpus_did(browser: Browser, address: str, cast: Cast) -> None:
     furnish(cast)
     node = Node.objects.get(name="gpu-1")
     with signed_in(browser, address, cast.admin.user, reduced_motion="reduce") as context:
         page = context.new_page()
         said = looks.complaints(page)
-        page.goto(f"/admin/clusters/node/{node.pk}/change/", wait_until="load")
+        page.goto(f"/admin/clusters/node/{node.pk}/change/")
         page.locator('[data-panel="gpu_temperature"] canvas').wait_for()
         expect(page.get_by_role("link", name="train")).to_be_visible()
         assert said == []
         assert looks.faults(page) == []
 
 
-def test_lists_of_nodes_and_pools_fit_a_screen(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_lists_of_nodes_and_pools_fit_a_screen(browser: Browser, address: str, cast: Cast) -> None:
     furnish(cast)
     Cluster.objects.update(name="Trial cluster on this machine")
     AgentState.objects.update(is_simulated=True)
@@ -146,7 +138,7 @@ def test_lists_of_nodes_and_pools_fit_a_screen(browser: Browser, address: str) -
     ) as context:
         page = context.new_page()
         for path in ("/admin/clusters/node/", "/admin/quotas/pool/"):
-            page.goto(path, wait_until="load")
+            page.goto(path)
             wide, room = page.locator(".results").evaluate("list => [list.scrollWidth, list.clientWidth]")
             assert wide <= room, f"{path}: {wide} of {room} px"
             assert looks.faults(page) == []

@@ -6,16 +6,14 @@ Pages that say that they are live are never reloaded by hand.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.driver import Administration, Portal, browser
 from tests.e2e.looks import quiet_and_readable
-from tests.e2e.stack import Stack, until
+from tests.e2e.stack import Stack, running, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -26,18 +24,11 @@ LOST = "A GPU of the node no longer answers."
 
 @pytest.fixture(scope="module")
 def berth() -> Iterator[Stack]:
-    with tempfile.TemporaryDirectory(prefix="berth-gpus-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o711)
-        stack = Stack(folder / "state", BERTH_DEVCLUSTER_PODS="played")
-        stack.start()
-        try:
-            yield stack
-        finally:
-            stack.stop()
+    with running("gpus", BERTH_DEVCLUSTER_PODS="played") as stack:
+        yield stack
 
 
-def test_gpus_are_watched_and_their_people_hear_what_befalls_them(berth: Stack) -> None:
+def test_gpus_are_watched_and_their_users_are_notified_of_faults(berth: Stack) -> None:
     with browser(berth.address, "gpus") as context:
         context.set_default_timeout(LIVE)
         alice = Portal(context)

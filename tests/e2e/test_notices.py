@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from accounts.credentials.sessions import sign_out_everywhere
 from accounts.notices import inbox
 from accounts.notices.models import Notice
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 from tests.e2e.browsing import signed_in
 from tests.e2e.stack import until
 from tests.shared.workspace_rows import make_workspace
@@ -39,11 +39,6 @@ Shown.requestPermission = async () => {
 window.Notification = Shown;
 document.hasFocus = () => window.hasItsFocus ?? true;
 """
-
-
-@pytest.fixture
-def cast() -> Cast:
-    return make_cast()
 
 
 def quiet_workspace(cast: Cast, phase: Phase = Phase.READY) -> Workspace:

@@ -7,19 +7,18 @@ from fractions import Fraction
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from playwright.sync_api import Browser, WebSocketRoute, expect
 
 from accounts.models import Membership
 from quotas.bookings import changes as bookings
 from quotas.bookings.rules import Wish
 from quotas.models import Claim
 from quotas.signals import claim_admitted
-from tests.cast import make_cast
-from tests.e2e.browsing import signed_in
+from tests.cast import Cast
+from tests.e2e.browsing import opened, signed_in
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 from workspaces.state.live import changing
-from workspaces.state.story import add_event
 
 pytestmark = [
     pytest.mark.e2e,
@@ -29,59 +28,24 @@ pytestmark = [
 ]
 
 
-def visit(page: Page, path: str) -> None:
-    page.goto(path, wait_until="load")
-
-
-def test_the_launch_form_answers_while_choosing(browser: Browser, address: str) -> None:
-    cast = make_cast()
-    cast.pool.flavors.create(slug="a100-4", name="Four A100", units=4, cpu_millicores=8000, memory_mib=65_536)
-    make_workspace(cast, cast.alice)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        visit(page, "/launch/")
-        page.get_by_label("Four A100").check()
-        page.locator("#answer").get_by_text("You would wait, as the next in the queue").wait_for()
-        page.get_by_role("link", name="One A100").click()
-        page.locator("#answer").get_by_text("Starts now on A100").wait_for()
-
-
-def test_another_tenant_shows_its_own_share(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_another_tenant_shows_its_own_share(browser: Browser, address: str, cast: Cast) -> None:
     cast.bob.user.memberships.create(tenant=cast.second, role="member")
     cast.pool.quotas.filter(tenant=cast.second).update(nominal_gpus=2)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        visit(page, "/launch/")
+    with opened(browser, address, cast.bob.user, "/launch/") as page:
         page.get_by_text("your team uses 0 of 4").wait_for()
         page.get_by_label("Tenant", exact=True).select_option("second")
         page.get_by_text("your team uses 0 of 2").wait_for()
 
 
-def test_a_key_being_typed_survives_what_happens_meanwhile(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_a_key_being_typed_survives_what_happens_meanwhile(
+    browser: Browser, address: str, cast: Cast
+) -> None:
     workspace = make_workspace(cast, cast.bob, Phase.STARTING)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        visit(page, "/")
+    with opened(browser, address, cast.bob.user, "/") as page:
         page.get_by_label("Public key", exact=True).fill("ssh-ed25519 AAAA")
         become_ready(workspace)
         page.get_by_role("link", name="Open JupyterLab").wait_for()
         assert page.get_by_label("Public key", exact=True).input_value() == "ssh-ed25519 AAAA"
-
-
-def test_a_workspace_page_follows_its_workspace(browser: Browser, address: str) -> None:
-    cast = make_cast()
-    workspace = make_workspace(cast, cast.bob, Phase.STARTING)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        visit(page, f"/workspaces/{workspace.pk}/")
-        page.get_by_text("Pulling the image").wait_for()
-        become_ready(workspace)
-        page.get_by_role("link", name="Open JupyterLab").wait_for()
-        with changing(workspace.pk) as row:
-            add_event(row, "renamed", old="exp-1", new="exp-2")
-        page.get_by_text("Renamed from “exp-1” to “exp-2”.").wait_for()
 
 
 def become_ready(workspace: Workspace) -> None:
@@ -90,8 +54,7 @@ def become_ready(workspace: Workspace) -> None:
         row.host, row.jupyter_port, row.ssh_port = "127.0.1.5", 8888, 22
 
 
-def test_the_page_says_that_it_reconnects_and_catches_up(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_the_page_says_that_it_reconnects_and_catches_up(browser: Browser, address: str, cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, Phase.STARTING)
     sockets: list[WebSocketRoute] = []
     is_away = False
@@ -107,7 +70,7 @@ def test_the_page_says_that_it_reconnects_and_catches_up(browser: Browser, addre
         page = context.new_page()
         # Only this page's socket: the page does not show the loss of the notices' socket.
         page.route_web_socket("**/ws/workspaces/**", connect)
-        visit(page, f"/workspaces/{workspace.pk}/")
+        page.goto(f"/workspaces/{workspace.pk}/")
         page.get_by_text("Pulling the image").wait_for()
         while not sockets:
             page.wait_for_timeout(50)
@@ -120,11 +83,8 @@ def test_the_page_says_that_it_reconnects_and_catches_up(browser: Browser, addre
         page.get_by_text("Reconnecting…").wait_for(state="hidden")
 
 
-def test_everything_works_without_scripts(browser: Browser, address: str) -> None:
-    cast = make_cast()
-    with signed_in(browser, address, cast.bob.user, java_script_enabled=False) as context:
-        page = context.new_page()
-        page.goto("/")
+def test_everything_works_without_scripts(browser: Browser, address: str, cast: Cast) -> None:
+    with opened(browser, address, cast.bob.user, "/", java_script_enabled=False) as page:
         page.get_by_role("button", name="Launch").click()
         page.get_by_role("link", name="Delete").click()
         page.get_by_label("Also delete its files").check()
@@ -132,20 +92,15 @@ def test_everything_works_without_scripts(browser: Browser, address: str) -> Non
         page.get_by_text("is being deleted").wait_for()
 
 
-def test_a_theme_is_seen_at_once_and_kept_with_the_person(browser: Browser, address: str) -> None:
-    cast = make_cast()
-    with signed_in(browser, address, cast.bob.user, color_scheme="light") as context:
-        page = context.new_page()
-        visit(page, "/")
+def test_a_theme_is_seen_at_once_and_kept_with_the_person(browser: Browser, address: str, cast: Cast) -> None:
+    with opened(browser, address, cast.bob.user, "/", color_scheme="light") as page:
         page.locator("#person-menu > summary").click()
         with page.expect_response("**/theme/"):
             page.get_by_role("button", name="Dark").click()
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    with signed_in(
-        browser, address, cast.bob.user, color_scheme="light", java_script_enabled=False
-    ) as context:
-        page = context.new_page()
-        page.goto("/gpus/")
+    with opened(
+        browser, address, cast.bob.user, "/gpus/", color_scheme="light", java_script_enabled=False
+    ) as page:
         assert page.locator("html").get_attribute("data-theme") == "dark"
         page.locator("#person-menu > summary").click()
         page.get_by_role("button", name="System").click()
@@ -153,11 +108,8 @@ def test_a_theme_is_seen_at_once_and_kept_with_the_person(browser: Browser, addr
         assert page.locator("html").get_attribute("data-theme") is None
 
 
-def test_menus_open_and_close_by_keyboard(browser: Browser, address: str) -> None:
-    cast = make_cast()
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        visit(page, "/gpus/")
+def test_menus_open_and_close_by_keyboard(browser: Browser, address: str, cast: Cast) -> None:
+    with opened(browser, address, cast.bob.user, "/gpus/") as page:
         page.locator("#person-menu > summary").focus()
         page.keyboard.press("Enter")
         expect(page.get_by_role("button", name="Sign out")).to_be_visible()
@@ -166,11 +118,10 @@ def test_menus_open_and_close_by_keyboard(browser: Browser, address: str) -> Non
         expect(page.locator("#person-menu > summary")).to_be_focused()
 
 
-def test_keys_lead_to_pages_but_not_while_typing_or_switched_off(browser: Browser, address: str) -> None:
-    cast = make_cast()
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        visit(page, "/")
+def test_keys_lead_to_pages_but_not_while_typing_or_switched_off(
+    browser: Browser, address: str, cast: Cast
+) -> None:
+    with opened(browser, address, cast.bob.user, "/") as page:
         page.keyboard.type("gl")
         page.wait_for_url("**/launch/")
         page.get_by_label("Name", exact=True).press_sequentially("gg")
@@ -183,12 +134,9 @@ def test_keys_lead_to_pages_but_not_while_typing_or_switched_off(browser: Browse
         expect(page.locator("#shortcuts")).to_be_hidden()
 
 
-def test_the_tenant_switch_stays_on_the_page(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_the_tenant_switch_stays_on_the_page(browser: Browser, address: str, cast: Cast) -> None:
     Membership.objects.create(tenant=cast.second, user=cast.bob.user, role="viewer")
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        visit(page, "/gpus/")
+    with opened(browser, address, cast.bob.user, "/gpus/") as page:
         page.locator("#tenant-menu > summary").click()
         page.get_by_role("button", name="Second").click()
         expect(page.locator("#tenant-menu > summary")).to_contain_text("Second")
@@ -196,12 +144,9 @@ def test_the_tenant_switch_stays_on_the_page(browser: Browser, address: str) -> 
 
 
 def test_the_map_of_gpus_follows_what_happens_and_keeps_what_is_unfolded(
-    browser: Browser, address: str
+    browser: Browser, address: str, cast: Cast
 ) -> None:
-    cast = make_cast()
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        visit(page, "/gpus/")
+    with opened(browser, address, cast.bob.user, "/gpus/") as page:
         page.locator("#node-a100-node-1 > summary").click()
         expect(page.locator("#node-a100-node-1 li")).to_have_text("4 GPUs: free")
         workspace = make_workspace(cast, cast.alice, Phase.STARTING, name="train")
@@ -210,9 +155,8 @@ def test_the_map_of_gpus_follows_what_happens_and_keeps_what_is_unfolded(
 
 
 def test_an_owner_is_told_what_is_in_the_way_takes_the_next_free_slot_and_cancels(
-    browser: Browser, address: str
+    browser: Browser, address: str, cast: Cast
 ) -> None:
-    cast = make_cast()
     tomorrow = timezone.now().replace(second=0, microsecond=0) + timedelta(days=1)
     lecture = Wish(
         title="Lecture",
@@ -222,9 +166,7 @@ def test_an_owner_is_told_what_is_in_the_way_takes_the_next_free_slot_and_cancel
         gpus_each=Fraction(1),
     )
     bookings.book(cast.alice, cast.demo, cast.pool, lecture)
-    with signed_in(browser, address, cast.alice.user) as context:
-        page = context.new_page()
-        visit(page, "/bookings/")
+    with opened(browser, address, cast.alice.user, "/bookings/") as page:
         page.get_by_label("Purpose").fill("Exam")
         page.get_by_label("From", exact=True).fill(f"{tomorrow:%Y-%m-%dT%H:%M}")
         page.get_by_label("To", exact=True).fill(f"{tomorrow + timedelta(hours=1):%Y-%m-%dT%H:%M}")

@@ -8,8 +8,8 @@ from playwright.sync_api import Browser
 from accounts import members
 from accounts.credentials import ssh_keys
 from accounts.models import Role, User
-from tests.cast import make_cast
-from tests.e2e.browsing import signed_in
+from tests.cast import Cast
+from tests.e2e.browsing import opened, signed_in
 
 pytestmark = [
     pytest.mark.e2e,
@@ -23,9 +23,8 @@ PRIVATE_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n-----E
 
 
 def test_a_private_key_never_leaves_the_browser_and_a_public_one_is_added(
-    browser: Browser, address: str
+    browser: Browser, address: str, cast: Cast
 ) -> None:
-    cast = make_cast()
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
         sent: list[str] = []
@@ -43,9 +42,8 @@ def test_a_private_key_never_leaves_the_browser_and_a_public_one_is_added(
 
 
 def test_times_stand_where_the_browser_is_and_then_where_the_person_says(
-    browser: Browser, address: str
+    browser: Browser, address: str, cast: Cast
 ) -> None:
-    cast = make_cast()
     key = ssh_keys.add(cast.bob, "laptop", KEY)
     exact = f"#ssh-keys time[datetime='{key.created_at.isoformat(timespec='seconds')}']"
     with signed_in(browser, address, cast.bob.user, timezone_id="Asia/Seoul") as context:
@@ -60,12 +58,11 @@ def test_times_stand_where_the_browser_is_and_then_where_the_person_says(
     assert User.objects.get(username="bob").time_zone == "Europe/Berlin"
 
 
-def test_the_trail_that_is_shown_can_be_taken_along_as_a_table(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_the_trail_that_is_shown_can_be_taken_along_as_a_table(
+    browser: Browser, address: str, cast: Cast
+) -> None:
     members.set_role(cast.alice, cast.demo, "carol", Role.VIEWER)
-    with signed_in(browser, address, cast.alice.user) as context:
-        page = context.new_page()
-        page.goto("/audit/")
+    with opened(browser, address, cast.alice.user, "/audit/") as page:
         page.get_by_label("Search").fill("carol")
         page.get_by_role("button", name="Show").click()
         page.get_by_text("alice added carol as viewer.").wait_for()

@@ -6,17 +6,15 @@ Eight A100 on two nodes. Demo (alice, bob) owns four and may borrow two, Second 
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from tests.e2e.driver import Administration, Portal, browser
 from tests.e2e.looks import quiet_and_readable
-from tests.e2e.stack import Stack
+from tests.e2e.stack import Stack, running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -25,15 +23,8 @@ LIVE = 60_000  # milliseconds in which a page updates itself, on a busy machine
 
 @pytest.fixture(scope="module")
 def berth() -> Iterator[Stack]:
-    with tempfile.TemporaryDirectory(prefix="berth-queue-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o711)
-        stack = Stack(folder / "state")
-        stack.start()
-        try:
-            yield stack
-        finally:
-            stack.stop()
+    with running("queue") as stack:
+        yield stack
 
 
 def test_people_share_gpus_that_are_not_enough_for_all(berth: Stack) -> None:
@@ -43,13 +34,13 @@ def test_people_share_gpus_that_are_not_enough_for_all(berth: Stack) -> None:
         fill_the_pool(alice, carol)
         first, second = wait_in_order(alice, bob)
         the_same_order_everywhere(bob, [first, second])
-        the_wait_changes_under_ones_eyes(alice, bob)
+        the_page_follows_the_queue(alice, bob)
         takes_what_starts_now(bob)
 
         borrows_what_carol_leaves(bob, carol)
         carol_wants_hers_back(bob, carol)
         books_for_tomorrow(alice, bob)
-        bob_is_spared(bob, carol)
+        the_preemption_of_bobs_run_is_cancelled(bob, carol)
 
         administration = Administration(context, berth.address)
         starts_when_the_quota_is_raised(bob, administration)
@@ -108,8 +99,8 @@ def wait_in_order(alice: Portal, bob: Portal) -> tuple[str, str]:
 
 def the_same_order_everywhere(bob: Portal, expected: list[str]) -> None:
     waiting = [one for one in bob.api("workspaces/?phase=waiting") if one["queue"]]
-    told = {one["id"]: one["queue"]["position"] for one in waiting}
-    assert told[expected[1]] == 2
+    positions = {one["id"]: one["queue"]["position"] for one in waiting}
+    assert positions[expected[1]] == 2
     page = bob.page.context.new_page()
     page.goto("/gpus/")
     rows = page.get_by_role("region", name="Waiting").get_by_role("row").filter(has=page.get_by_role("link"))
@@ -119,7 +110,7 @@ def the_same_order_everywhere(bob: Portal, expected: list[str]) -> None:
     page.close()
 
 
-def the_wait_changes_under_ones_eyes(alice: Portal, bob: Portal) -> None:
+def the_page_follows_the_queue(alice: Portal, bob: Portal) -> None:
     bob.page.evaluate("window.wasNotLoadedAgain = true")
     alice.press("delete")
     alice.page.locator("#question-dialog").get_by_role("button", name="Delete").click()
@@ -199,7 +190,7 @@ def books_for_tomorrow(alice: Portal, bob: Portal) -> None:
     calendar.close()
 
 
-def bob_is_spared(bob: Portal, carol: Portal) -> None:
+def the_preemption_of_bobs_run_is_cancelled(bob: Portal, carol: Portal) -> None:
     """Stop carol's waiting workspace; the preemption of bob's is cancelled."""
     carol.press("stop")
     carol.page.locator("#question-dialog").get_by_role("button", name="Stop").click()

@@ -22,8 +22,7 @@ PEOPLE = {"alice": EVERYTHING, "admin": (*EVERYTHING, "admin")}
 
 @pytest.fixture(scope="module")
 def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder: Path = tmp_path_factory.mktemp("schema")
-    stack = Stack(folder / "state", BERTH_DEVCLUSTER_PODS="played")
+    stack = Stack(tmp_path_factory.mktemp("schema") / "state", BERTH_DEVCLUSTER_PODS="played")
     stack.start()
     name_what_is_there(stack)
     yield stack
@@ -53,18 +52,8 @@ def fuzz(berth: Stack, person: str, phases: str, examples: int) -> None:
     command += ["--config-file", str(berth.folder / "schemathesis.toml")]
     command += ["run", f"{berth.address}/api/schema/?format=json"]
     command += ["--header", f"Authorization: Bearer {token}", "--checks", CHECKS, "--max-failures", "10"]
-    command += [
-        "--phases",
-        phases,
-        "--max-examples",
-        str(examples),
-        "--generation-database",
-        "none",
-        "--seed",
-        "1",
-        "--request-timeout",
-        "120",
-    ]
+    command += ["--phases", phases, "--max-examples", str(examples), "--seed", "1"]
+    command += ["--generation-database", "none", "--request-timeout", "120"]
     done = subprocess.run(command, cwd=berth.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 

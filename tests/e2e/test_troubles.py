@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.scene import Body, Scene, Told, listening, now, scene_in
+from tests.e2e.scene import Body, Messages, Scene, listening, now, scene_in
 from tests.e2e.stack import until
-from tests.e2e.troubles import TROUBLES, End, first_told, is_over
+from tests.e2e.troubles import TROUBLES, End, first_message, is_over
 from tests.sampling import sampled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -23,19 +23,19 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 @pytest.fixture(scope="module")
-def carol(scene: Scene) -> Iterator[Told]:
+def carol(scene: Scene) -> Iterator[Messages]:
     """Messages that carol's pages receive, from the first trouble to the last."""
     with listening(scene.stack, scene.carol, "workspaces/?") as told:
         yield told
 
 
 @pytest.mark.parametrize("name", sampled({name: (name,) for name in TROUBLES}, every=5))
-def test_its_person_hears_and_reads_it_until_it_is_over(
-    scene: Scene, carol: Told, name: str, found: Callable[[str, str], None]
+def test_its_owner_is_notified_until_it_is_over(
+    scene: Scene, carol: Messages, name: str, found: Callable[[str, str], None]
 ) -> None:
     trouble = TROUBLES[name]
     with trouble.happens(scene) as (workspace, since), scene.heard(workspace) as told:
-        seconds, sentence = first_told(told, trouble, since)
+        seconds, sentence = first_message(told, trouble, since)
         found(f"trouble: {name}", f"{sentence} ({seconds:.1f} s)")
         assert trouble.words in sentence
         page = f"/workspaces/{workspace['id']}/"
@@ -56,7 +56,7 @@ def tidy(scene: Scene) -> Iterator[None]:
     scene.tidy()
 
 
-def carols_is_well(scene: Scene, carol: Told, alices: Body) -> None:
+def carols_is_well(scene: Scene, carol: Messages, alices: Body) -> None:
     hers = now(scene.carol, scene.carols)
     assert (hers["phase"], hers["failure"]) == ("ready", None)
     assert hers["message"] == scene.carols["message"]

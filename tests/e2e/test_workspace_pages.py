@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from quotas.models import Flavor
-from tests.cast import Cast, make_cast
-from tests.e2e.browsing import signed_in
+from tests.cast import Cast
+from tests.e2e.browsing import opened
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.state.live import changing
@@ -46,13 +46,12 @@ def focused(page: Page) -> str:
     return str(page.evaluate(f"document.activeElement.id || {said}(document.activeElement.cloneNode(true))"))
 
 
-def test_one_click_takes_what_starts_now_and_keeps_what_was_typed(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_one_click_takes_what_starts_now_and_keeps_what_was_typed(
+    browser: Browser, address: str, cast: Cast
+) -> None:
     four_of_them(cast)
     make_workspace(cast, cast.alice)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        page.goto("/launch/")
+    with opened(browser, address, cast.bob.user, "/launch/") as page:
         page.get_by_label("Name", exact=True).fill("mine")
         page.get_by_label("Four A100").check()
         answer = page.locator("#answer")
@@ -64,11 +63,8 @@ def test_one_click_takes_what_starts_now_and_keeps_what_was_typed(browser: Brows
         expect(page.get_by_label("One A100")).to_be_focused()
 
 
-def test_what_is_looked_for_is_asked_once_it_is_chosen(browser: Browser, address: str) -> None:
-    cast = make_cast()
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        page.goto("/launch/")
+def test_what_is_looked_for_is_asked_once_it_is_chosen(browser: Browser, address: str, cast: Cast) -> None:
+    with opened(browser, address, cast.bob.user, "/launch/") as page:
         expect(page.get_by_label("GPU memory, at least")).to_be_hidden()
         page.get_by_label("Find a GPU").check()
         page.get_by_label("GPU memory, at least").fill("200")
@@ -77,22 +73,16 @@ def test_what_is_looked_for_is_asked_once_it_is_chosen(browser: Browser, address
         page.locator("#answer").get_by_text("Starts now on A100").wait_for()
 
 
-def test_a_double_click_launches_once(browser: Browser, address: str) -> None:
-    cast = make_cast()
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        page.goto("/launch/")
+def test_a_double_click_launches_once(browser: Browser, address: str, cast: Cast) -> None:
+    with opened(browser, address, cast.bob.user, "/launch/") as page:
         page.get_by_role("button", name="Launch", exact=True).dblclick()
         page.wait_for_url("**/workspaces/*/")
     assert Workspace.objects.count() == 1
 
 
-def test_a_stop_is_asked_about_and_done_by_keyboard(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_a_stop_is_asked_about_and_done_by_keyboard(browser: Browser, address: str, cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        page.goto(f"/workspaces/{workspace.pk}/")
+    with opened(browser, address, cast.bob.user, f"/workspaces/{workspace.pk}/") as page:
         page.get_by_role("link", name="Stop, keep files").press("Enter")
         dialog = page.get_by_role("dialog")
         dialog.get_by_text("running kernels").wait_for()
@@ -109,13 +99,10 @@ def test_a_stop_is_asked_about_and_done_by_keyboard(browser: Browser, address: s
 
 
 def test_a_button_that_is_pressed_while_the_page_is_kept_true_is_pressed(
-    browser: Browser, address: str
+    browser: Browser, address: str, cast: Cast
 ) -> None:
-    cast = make_cast()
     workspace = make_workspace(cast, cast.bob)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        page.goto(f"/workspaces/{workspace.pk}/")
+    with opened(browser, address, cast.bob.user, f"/workspaces/{workspace.pk}/") as page:
         stop = page.get_by_role("link", name="Stop, keep files")
         stop.hover()
         page.mouse.down()
@@ -125,12 +112,11 @@ def test_a_button_that_is_pressed_while_the_page_is_kept_true_is_pressed(
         page.get_by_role("dialog").get_by_text("running kernels").wait_for()
 
 
-def test_focus_and_what_is_unfolded_stay_while_the_page_is_kept_true(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_focus_and_what_is_unfolded_stay_while_the_page_is_kept_true(
+    browser: Browser, address: str, cast: Cast
+) -> None:
     workspace = make_workspace(cast, cast.bob)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        page.goto(f"/workspaces/{workspace.pk}/")
+    with opened(browser, address, cast.bob.user, f"/workspaces/{workspace.pk}/") as page:
         page.locator("#how-it-started summary").click()
         before = focused(page)
         is_kept_true(page, workspace)
@@ -138,26 +124,18 @@ def test_focus_and_what_is_unfolded_stay_while_the_page_is_kept_true(browser: Br
         expect(page.locator("#how-it-started .steps")).to_be_visible()
 
 
-def test_a_key_typed_into_the_door_is_not_lost(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_a_key_typed_into_the_door_is_not_lost(browser: Browser, address: str, cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        page.goto(f"/workspaces/{workspace.pk}/")
+    with opened(browser, address, cast.bob.user, f"/workspaces/{workspace.pk}/") as page:
         page.get_by_label("Public key", exact=True).fill("ssh-ed25519 AAAA")
-        page.evaluate("document.querySelector('#now > *').dataset.old = 'yes'")
         page.locator("#how-it-started summary").focus()
-        happens(workspace)
-        page.locator("#now > :not([data-old])").wait_for()
+        is_kept_true(page, workspace)
         expect(page.get_by_label("Public key", exact=True)).to_have_value("ssh-ed25519 AAAA")
 
 
-def test_a_reader_hears_that_it_became_ready(browser: Browser, address: str) -> None:
-    cast = make_cast()
+def test_a_reader_hears_that_it_became_ready(browser: Browser, address: str, cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, Phase.STARTING)
-    with signed_in(browser, address, cast.bob.user) as context:
-        page = context.new_page()
-        page.goto(f"/workspaces/{workspace.pk}/")
+    with opened(browser, address, cast.bob.user, f"/workspaces/{workspace.pk}/") as page:
         page.get_by_text("Pulling the image").wait_for()
         expect(page.locator("[data-said]")).to_be_empty()
         with changing(workspace.pk) as row:

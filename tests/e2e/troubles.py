@@ -1,4 +1,4 @@
-"""Troubles that can befall a person's workspace, switched on in the cluster: their messages, and how they end.
+"""Troubles that can happen to a person's workspace, switched on in the cluster: their messages, and how they end.
 
 Faults of a start are on before the launch. Faults of a running workspace hit alice's laboratory. The last ones end
 what runs on a node. Rows stand in the order in which they are tested.
@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.e2e.scene import FAR, Body, Moment, Scene, Told
+from tests.e2e.scene import FAR, Body, Messages, Moment, Scene
 from tests.e2e.stack import until
 from tests.workspaces.ways_in.notebook import Kernel
 
@@ -25,7 +25,7 @@ class End(Enum):
     """State of the workspace when the fault is over."""
 
     COMES_UP = "it starts by itself"
-    MENDED = "it ran on, and says nothing of it any more"
+    RUNS_ON = "it ran on, and says nothing of it any more"
     STARTS_AGAIN = "it had ended, and starts when it is started"
     NONE = "it is deleted before: with the image once pulled, the next row could not happen"
 
@@ -179,8 +179,8 @@ def addresses_used_up(scene: Scene) -> Iterator[Happening]:
         yield scene.launch("newcomer"), began
 
 
-def first_told(told: Told, trouble: Trouble, since: Moment) -> tuple[float, str]:
-    found = until(f"“{trouble.code}” is told", lambda: told.first(trouble.code, since), 120)
+def first_message(told: Messages, trouble: Trouble, since: Moment) -> tuple[float, str]:
+    found = until(f"“{trouble.code}” is sent", lambda: told.first(trouble.code, since), 120)
     assert found is not None
     return found
 
@@ -320,46 +320,46 @@ TROUBLES = {
         to_a_newcomer(gpu="{gpu}", xid=31),
         End.NONE,
     ),
-    "GPU lost": Trouble("gpu_lost", LOST, to_the_lab(gpu="{gpu}", state="lost"), End.MENDED, LOST),
-    "Xid of the hardware": Trouble("gpu_lost", LOST, gpu_that_an_admin_trusts_again, End.MENDED, LOST),
+    "GPU lost": Trouble("gpu_lost", LOST, to_the_lab(gpu="{gpu}", state="lost"), End.RUNS_ON, LOST),
+    "Xid of the hardware": Trouble("gpu_lost", LOST, gpu_that_an_admin_trusts_again, End.RUNS_ON, LOST),
     "ECC": Trouble(
-        "gpu_memory_damaged", DAMAGED, to_the_lab(gpu="{gpu}", ecc_uncorrected=2), End.MENDED, DAMAGED
+        "gpu_memory_damaged", DAMAGED, to_the_lab(gpu="{gpu}", ecc_uncorrected=2), End.RUNS_ON, DAMAGED
     ),
     "row remap failed": Trouble(
-        "gpu_memory_damaged", DAMAGED, to_the_lab(gpu="{gpu}", row_remap="failed"), End.MENDED, DAMAGED
+        "gpu_memory_damaged", DAMAGED, to_the_lab(gpu="{gpu}", row_remap="failed"), End.RUNS_ON, DAMAGED
     ),
     "GPU wants a reset": Trouble(
-        "gpu_stuck", STUCK, to_the_lab(gpu="{gpu}", state="reset_required"), End.MENDED, STUCK
+        "gpu_stuck", STUCK, to_the_lab(gpu="{gpu}", state="reset_required"), End.RUNS_ON, STUCK
     ),
     "no /dev/nvidia-uvm": Trouble(
-        "gpu_uvm_missing", NO_UVM, to_the_lab(node="{node}", agent="uvm_missing"), End.MENDED, NO_UVM
+        "gpu_uvm_missing", NO_UVM, to_the_lab(node="{node}", agent="uvm_missing"), End.RUNS_ON, NO_UVM
     ),
     "driver updated under what runs": Trouble(
         "gpu_driver_mismatch",
         VERSIONS,
         to_the_lab(node="{node}", agent="version_mismatch"),
-        End.MENDED,
+        End.RUNS_ON,
         VERSIONS,
     ),
     "driver unloaded under what runs": Trouble(
         "gpu_driver_not_loaded",
         DRIVER,
         to_the_lab(node="{node}", agent="driver_not_loaded"),
-        End.MENDED,
+        End.RUNS_ON,
         DRIVER,
     ),
     "driver hangs": Trouble(
-        "gpu_stuck", STUCK, to_the_lab(node="{node}", agent="nvml_hangs"), End.MENDED, STUCK
+        "gpu_stuck", STUCK, to_the_lab(node="{node}", agent="nvml_hangs"), End.RUNS_ON, STUCK
     ),
     "GPU vanishes from the container": Trouble(
-        "gpu_vanished", VANISHED, to_the_lab(node="{node}", agent="devices_denied"), End.MENDED, VANISHED
+        "gpu_vanished", VANISHED, to_the_lab(node="{node}", agent="devices_denied"), End.RUNS_ON, VANISHED
     ),
     # --- faults of a node
     "node's network down": Trouble(
-        "network_plugin_down", NETWORK, to_the_lab(node="{node}", state="not-ready"), End.MENDED, NETWORK
+        "network_plugin_down", NETWORK, to_the_lab(node="{node}", state="not-ready"), End.RUNS_ON, NETWORK
     ),
     "node's runtime down": Trouble(
-        "node_unwell", RUNTIME, to_the_lab(node="{node}", state="runtime-down"), End.MENDED, RUNTIME
+        "node_unwell", RUNTIME, to_the_lab(node="{node}", state="runtime-down"), End.RUNS_ON, RUNTIME
     ),
     "out of memory": Trouble(
         "out_of_memory", "It used more memory than allowed", out_of_memory, End.STARTS_AGAIN
@@ -377,6 +377,6 @@ TROUBLES = {
         "node_lost",
         "Its node does not answer any more",
         to_a_newcomer(node="{node}", state="unreachable"),
-        End.MENDED,
+        End.RUNS_ON,
     ),
 }
