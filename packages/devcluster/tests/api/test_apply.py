@@ -15,30 +15,6 @@ def app(**data: str) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}, "data": data}
 
 
-def test_the_first_apply_creates_and_the_same_again_changes_nothing(cluster: DevCluster, path: str) -> None:
-    code, made = cluster.apply(path, app(a="1"))
-    again, same = cluster.apply(path, app(a="1"))
-    assert (code, again) == (201, 200)
-    assert same == made
-    assert made["metadata"]["managedFields"][0]["fieldsV1"] == {"f:data": {"f:a": {}}}
-
-
-def test_a_field_of_another_manager_is_a_conflict_unless_forced(cluster: DevCluster, path: str) -> None:
-    cluster.apply(path, app(a="1", b="1"))
-    code, told = cluster.apply(path, app(a="2"), manager="other", force=False)
-    assert (code, told["message"]) == (409, 'Apply failed with 1 conflict: conflict with "berth": .data.a')
-    code, forced = cluster.apply(path, app(a="2"), manager="other")
-    assert (code, forced["data"]) == (200, {"a": "2", "b": "1"})
-
-
-def test_a_field_left_out_goes_unless_another_owns_it(cluster: DevCluster, path: str) -> None:
-    cluster.apply(path, app(a="1", b="1"))
-    cluster.apply(path, app(a="1"), manager="other")
-    cluster.call("PATCH", path, {"data": {"mine": "1"}}, "merge")
-    _, left = cluster.apply(path, app())
-    assert left["data"] == {"a": "1", "mine": "1"}
-
-
 def test_an_object_that_is_gone_is_not_made_again_under_its_old_uid(cluster: DevCluster, path: str) -> None:
     body = app(a="1")
     body["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"

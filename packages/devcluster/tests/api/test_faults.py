@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from devcluster.faults.pullfaults import words
-from devcluster.testing.cluster import DevCluster, is_gone, is_ready, pod, running
+from devcluster.testing.cluster import DevCluster, is_gone, is_ready, pod
 from devcluster.testing.waiting import until
 
 NODES = """
@@ -26,11 +26,6 @@ faults:
   - {image: "docker.io/local/slow:1", seconds: 1.5}
   - {gremlins: 3}
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    yield from running(tmp_path_factory.mktemp("faults"), "--pods", "played", nodes=NODES)
 
 
 @pytest.fixture

@@ -7,14 +7,13 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from devcluster.kubelet.processes.usage import NOTHING, of_families, played
 from devcluster.serving.metrics import _duration
-from devcluster.testing.cluster import DevCluster, pod, running
+from devcluster.testing.cluster import DevCluster, pod
 from devcluster.testing.kube import Obj
 from helpers.kubectl import Kubectl, columns, needs_kubectl
 
@@ -31,12 +30,6 @@ while time.process_time() < 0.2: pass
 print(flush=True)
 time.sleep(60)
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    """Cluster that measures more often."""
-    yield from running(tmp_path_factory.mktemp("devcluster"), "--pods", "played", nodes=NODES)
 
 
 def limited(name: str, cpu: str, memory: str) -> Obj:

@@ -2,9 +2,7 @@
 
 import base64
 import json
-import shutil
 import stat
-import sys
 import time
 from pathlib import Path
 
@@ -13,14 +11,12 @@ import pytest
 from devcluster.access.tokens import InvalidToken, Tokens
 from devcluster.resources import SERVICE_ACCOUNT
 from devcluster.store import Store
-from devcluster.testing.cluster import ROOT, DevCluster, is_gone, running
+from devcluster.testing.cluster import DevCluster, is_gone, running
 from devcluster.testing.kube import Obj
+from helpers.shells import NODES, PROCESSES, process_pods
 
 IDENTITY = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-process_pods = pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods need root and util-linux"
-)
 
 
 def whoami(cluster: DevCluster, token: str) -> tuple[int, Obj]:
@@ -35,9 +31,7 @@ def claims(token: str) -> Obj:
 
 @process_pods
 def test_a_pod_finds_a_token_of_its_own_that_ends_with_it(tmp_path: Path) -> None:
-    arguments = ["--pods", "process", "--image", f"local/venv:1={Path(sys.prefix)}"]
-    nodes = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
-    for cluster in running(tmp_path, *arguments, nodes=nodes):
+    for cluster in running(tmp_path, *PROCESSES, nodes=NODES):
         space = cluster.fresh()
         namespace = space.rpartition("/")[2]
         script = f"cat {ACCOUNT}/namespace; echo; cat {ACCOUNT}/token; echo; sleep 600"

@@ -1,18 +1,26 @@
 """Process pods that run a script: their objects, their output, and the programs that tests run inside them."""
 
 import asyncio
+import json
 import shutil
 import sys
 from pathlib import Path
+
+import pytest
 
 from devcluster.kubelet.processes.process import ProcessRuntime
 from devcluster.kubelet.runtime import ContainerPlan, Exit
 from devcluster.network import SharedNetwork
 from devcluster.nodes import Image
-from devcluster.testing.cluster import DevCluster
+from devcluster.testing.cluster import ROOT, DevCluster
 from devcluster.testing.kube import Obj
 
 MIB = 2**20
+PROCESSES = ("--pods", "process", "--image", f"local/venv:1={sys.prefix}")
+"""Arguments of a cluster whose pods are local processes. Any virtual environment will do as their image."""
+process_pods = pytest.mark.skipif(
+    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
+)
 NODES = """
 nodes: [{name: here, cpu: 8, memory: 64Gi}]
 metrics: {every_seconds: 0.3}
@@ -53,6 +61,22 @@ def output(cluster: DevCluster, space: str, body: Obj) -> str:
     _, text = cluster.call("GET", f"{path}/log")
     assert cluster.get(path)["status"]["phase"] == "Succeeded", text
     return str(text)
+
+
+def python(name: str, code: str, *arguments: str) -> Obj:
+    """Return a pod that runs Python code."""
+    body = shell(name, "")
+    body["spec"]["containers"][0]["command"] = ["python", "-c", code, *arguments]
+    return body
+
+
+def attack(cluster: DevCluster, space: str, *arguments: str) -> Obj:
+    """Return which attempts of the program of attacks succeeded in a pod."""
+    return found(output(cluster, space, python("attacker", ATTACKS.read_text(), *arguments)))
+
+
+def found(text: str) -> Obj:
+    return dict(json.loads(text.removeprefix("found ")))
 
 
 def disk(cluster: DevCluster, space: str, name: str, size: str = "20Mi") -> Obj:

@@ -1,18 +1,11 @@
 """kubectl with identities: who am I, may I, impersonation, accounts, roles and tokens."""
 
-from pathlib import Path
-
 import pytest
 
 from devcluster.testing.cluster import DevCluster
 from helpers.kubectl import Kubectl, needs_kubectl
 
 pytestmark = needs_kubectl
-
-
-@pytest.fixture
-def kubectl(cluster: DevCluster, tmp_path: Path) -> Kubectl:
-    return Kubectl(cluster.kubeconfig, tmp_path, cluster.fresh().rpartition("/")[2])
 
 
 @pytest.fixture

@@ -5,20 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.testing.cluster import DevCluster, pod, stateful_set
+from devcluster.testing.cluster import pod, stateful_set
 from helpers.kubectl import Kubectl, claim, columns, config_map, needs_kubectl, service
 
 pytestmark = needs_kubectl
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture
-def kubectl(cluster: DevCluster, home: Path) -> Kubectl:
-    return Kubectl(cluster.kubeconfig, home, cluster.fresh().rpartition("/")[2])
 
 
 def data(kubectl: Kubectl) -> object:
@@ -36,13 +26,6 @@ def test_apply_of_defaulted_kinds_again_is_unchanged(kubectl: Kubectl) -> None:
     objects = (stateful_set("ws"), service(), claim())
     assert kubectl.apply(*objects).count("created") == 3
     assert kubectl.apply(*objects).count("unchanged") == 3
-
-
-def test_apply_keeps_what_others_set(kubectl: Kubectl) -> None:
-    kubectl.apply(config_map(a="1"))
-    kubectl("patch", "configmap", "settings", "-p", '{"data":{"theirs":"yes"}}')
-    kubectl.apply(config_map(a="2"))
-    assert data(kubectl) == {"a": "2", "theirs": "yes"}
 
 
 def test_apply_prunes_what_a_manifest_no_longer_has(kubectl: Kubectl) -> None:
@@ -64,12 +47,6 @@ def test_server_side_apply_refuses_a_conflict_until_it_is_forced(kubectl: Kubect
     assert data(kubectl) == {"a": "1"}
     kubectl("apply", "-f", "-", *theirs, "--force-conflicts", given=manifest)
     assert data(kubectl) == {"a": "2"}
-
-
-def test_server_side_apply_removes_what_it_no_longer_states(kubectl: Kubectl) -> None:
-    kubectl.apply(config_map(a="1", b="2"), more=("--server-side",))
-    kubectl.apply(config_map(a="1"), more=("--server-side",))
-    assert data(kubectl) == {"a": "1"}
 
 
 def test_apply_moves_from_client_side_to_server_side(kubectl: Kubectl) -> None:
@@ -137,16 +114,6 @@ def test_patch_of_each_kind(kubectl: Kubectl, kind: str, patch: str, left: objec
     assert again == "configmap/settings patched (no change)\n"
 
 
-def test_a_strategic_patch_finds_list_items_by_name(kubectl: Kubectl) -> None:
-    kubectl.apply(stateful_set("ws", replicas=0))
-    patch = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "local/other:2"}]}}}}
-    kubectl("patch", "sts", "ws", "-p", json.dumps(patch))
-    containers = json.loads(kubectl("get", "sts", "ws", "-o", "jsonpath={.spec.template.spec.containers}"))
-    assert [(c["image"], c["resources"]["requests"]["cpu"]) for c in containers] == [
-        ("local/other:2", "100m")
-    ]
-
-
 def test_label_and_annotate(kubectl: Kubectl) -> None:
     kubectl.apply(config_map(a="1"))
     assert kubectl("label", "configmap", "settings", "team=a") == "configmap/settings labeled\n"
@@ -199,13 +166,6 @@ def test_delete_waits_until_it_is_gone(kubectl: Kubectl) -> None:
     assert kubectl("delete", "pod", "p", "--ignore-not-found") == ""
 
 
-def test_delete_by_label_and_all(kubectl: Kubectl) -> None:
-    labelled = config_map("one") | {"metadata": {"name": "one", "labels": {"mine": "yes"}}}
-    kubectl.apply(labelled, config_map("two"))
-    assert kubectl("delete", "configmap", "-l", "mine=yes") == 'configmap "one" deleted\n'
-    assert 'configmap "two" deleted' in kubectl("delete", "configmap", "--all")
-
-
 def test_delete_by_force_does_not_wait_for_the_kubelet(kubectl: Kubectl) -> None:
     body = pod("p", terminationGracePeriodSeconds=30)
     kubectl.apply({"apiVersion": "v1", "kind": "Pod", **body})
@@ -214,20 +174,6 @@ def test_delete_by_force_does_not_wait_for_the_kubelet(kubectl: Kubectl) -> None
     assert told.stdout == 'pod "p" force deleted\n'
     assert "Immediate deletion does not wait for confirmation" in told.stderr
     kubectl.fails("get", "pod", "p")
-
-
-def test_delete_leaves_dependents_where_it_is_told_to(kubectl: Kubectl) -> None:
-    kubectl.apply(stateful_set("ws"))
-    kubectl("rollout", "status", "statefulset/ws", "--timeout=30s")
-    kubectl("delete", "statefulset", "ws", "--cascade=orphan", "--timeout=30s")
-    assert kubectl("get", "pod", "ws-0", "-o", "jsonpath={.metadata.ownerReferences}") == ""
-
-
-def test_delete_in_the_foreground_takes_dependents_first(kubectl: Kubectl) -> None:
-    kubectl.apply(stateful_set("ws"))
-    kubectl("rollout", "status", "statefulset/ws", "--timeout=30s")
-    kubectl("delete", "statefulset", "ws", "--cascade=foreground", "--timeout=30s")
-    assert kubectl("get", "pods", "-o", "name") == ""
 
 
 def test_delete_without_waiting_shows_terminating(kubectl: Kubectl) -> None:

@@ -1,24 +1,12 @@
 """kubectl creates objects from flags, which it sends in protobuf, unlike files."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from devcluster.testing.cluster import DevCluster
 from helpers.kubectl import Kubectl, needs_kubectl
 
 pytestmark = needs_kubectl
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture
-def kubectl(cluster: DevCluster, home: Path) -> Kubectl:
-    return Kubectl(cluster.kubeconfig, home, cluster.fresh().rpartition("/")[2])
 
 
 def field(kubectl: Kubectl, what: str, path: str) -> object:
@@ -55,27 +43,9 @@ def test_create_a_namespace(kubectl: Kubectl) -> None:
     assert field(kubectl, f"namespace/{name}", ".status.phase") == "Active"
 
 
-def test_a_dry_run_of_flags_stores_nothing(kubectl: Kubectl) -> None:
-    told = kubectl("create", "configmap", "c", "--from-literal=a=1", "--dry-run=server")
-    assert told == "configmap/c created (server dry run)\n"
-    kubectl.fails("get", "configmap", "c")
-
-
-def test_what_the_server_refuses_is_told_in_its_words(kubectl: Kubectl) -> None:
-    kubectl("create", "configmap", "c")
-    assert 'configmaps "c" already exists' in kubectl.fails("create", "configmap", "c")
-    told = kubectl.fails("create", "configmap", "Not_A_Name")
-    assert "a lowercase RFC 1123 subdomain must consist of" in told
-
-
 def test_expose_and_autocreated_selectors(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=local/none:1", "--port=8080")
     kubectl("rollout", "status", "deployment/web", "--timeout=30s")
     assert kubectl("expose", "deployment", "web") == "service/web exposed\n"
     assert field(kubectl, "service/web", ".spec.selector") == {"app": "web"}
     assert field(kubectl, "service/web", ".spec.ports[0].targetPort") == 8080
-
-
-def test_a_token_for_a_service_account(kubectl: Kubectl) -> None:
-    token = kubectl("create", "token", "default", "--duration=10m").strip()
-    assert len(token.split(".")) == 3

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from devcluster.testing.cluster import DevCluster, pod, stateful_set
+from devcluster.testing.cluster import DevCluster, stateful_set
 from helpers.kubectl import Kubectl, claim, columns, config_map, needs_kubectl, service, until_line
 
 pytestmark = needs_kubectl
@@ -75,17 +75,6 @@ def test_get_all_lists_the_kinds_of_the_category(kubectl: Kubectl) -> None:
     assert found == ["pod/ws-0", "service/ws", "statefulset.apps/ws"]
 
 
-def test_get_many_kinds_at_once_by_their_short_names(kubectl: Kubectl) -> None:
-    text = kubectl("get", "sts,svc,pvc,sa")
-    for line in ("statefulset.apps/ws", "service/ws", "persistentvolumeclaim/home", "serviceaccount/default"):
-        assert line in text
-
-
-def test_get_sorted(kubectl: Kubectl) -> None:
-    by_name = kubectl("get", "nodes", "--sort-by=.metadata.name", "-o", "name")
-    assert by_name == "node/gpu-1\nnode/gpu-2\n"
-
-
 def test_get_of_what_is_not_there(kubectl: Kubectl) -> None:
     assert kubectl.fails("get", "pod", "nope") == 'Error from server (NotFound): pods "nope" not found\n'
     assert 'the server doesn\'t have a resource type "unicorns"' in kubectl.fails("get", "unicorns")
@@ -106,32 +95,6 @@ def test_get_watches(kubectl: Kubectl) -> None:
     finally:
         watching.kill()
         watching.wait()
-
-
-@pytest.mark.parametrize(
-    ("kind", "head"),
-    [
-        ("statefulsets", "NAME READY AGE CONTAINERS IMAGES"),
-        ("services", "NAME TYPE CLUSTER-IP EXTERNAL-IP PORT(S) AGE SELECTOR"),
-        (
-            "persistentvolumeclaims",
-            "NAME STATUS VOLUME CAPACITY ACCESS MODES STORAGECLASS VOLUMEATTRIBUTESCLASS AGE VOLUMEMODE",
-        ),
-        (
-            "nodes",
-            "NAME STATUS ROLES AGE VERSION INTERNAL-IP EXTERNAL-IP OS-IMAGE KERNEL-VERSION CONTAINER-RUNTIME",
-        ),
-        ("namespaces", "NAME STATUS AGE"),
-        (
-            "storageclasses",
-            "NAME PROVISIONER RECLAIMPOLICY VOLUMEBINDINGMODE ALLOWVOLUMEEXPANSION AGE",
-        ),
-        ("events", "LAST SEEN TYPE REASON OBJECT SUBOBJECT SOURCE MESSAGE FIRST SEEN COUNT NAME"),
-        ("serviceaccounts", "NAME AGE"),
-    ],
-)
-def test_wide_tables_have_the_columns_of_kubernetes(kubectl: Kubectl, kind: str, head: str) -> None:
-    assert kubectl("get", kind, "-o", "wide").splitlines()[0].split() == head.split()
 
 
 def test_describe_a_pod_ends_with_its_events(kubectl: Kubectl) -> None:
@@ -165,16 +128,6 @@ def test_describe_a_claim_a_set_and_a_service(kubectl: Kubectl) -> None:
     exposed = kubectl("describe", "service", "ws")
     assert "Selector:                 app=ws" in exposed
     assert "TargetPort:               8888/TCP" in exposed
-
-
-def test_describe_a_pod_that_no_node_takes_says_why(kubectl: Kubectl) -> None:
-    hopeless = {"apiVersion": "v1", "kind": "Pod", **pod("hopeless", nodeSelector={"no": "such"})}
-    kubectl.apply(hopeless)
-    kubectl("wait", "--for=condition=PodScheduled=false", "pod/hopeless", "--timeout=20s")
-    told = kubectl("describe", "pod", "hopeless")
-    assert "FailedScheduling" in told
-    assert "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector." in told
-    kubectl("delete", "pod", "hopeless", "--now")
 
 
 def test_events_of_one_object(kubectl: Kubectl) -> None:

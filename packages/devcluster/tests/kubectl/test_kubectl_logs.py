@@ -1,23 +1,17 @@
 """kubectl and running pods: logs, followed and of the container before, and a command inside."""
 
-import shutil
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from devcluster.testing.cluster import ROOT, DevCluster, running
+from devcluster.testing.cluster import DevCluster
 from devcluster.testing.kube import Obj
 from devcluster.testing.waiting import until
 from helpers.kubectl import Kubectl, needs_kubectl, until_line
+from helpers.shells import PROCESSES, process_pods
 
-pytestmark = [
-    needs_kubectl,
-    pytest.mark.skipif(
-        not ROOT or shutil.which("unshare") is None, reason="process pods need root and util-linux"
-    ),
-]
+pytestmark = [needs_kubectl, process_pods]
+ARGUMENTS = PROCESSES
+# A pod that crashed again stays down: the pause is longer than the tests.
+NODES = "nodes: [{name: here, cpu: 8, memory: 64Gi}]\nback_off: {first_seconds: 600, most_seconds: 600}"
 SAYS = "echo one; echo two; while [ ! -e /tmp/more ]; do sleep 0.1; done; echo three; exec sleep inf"
 CRASHES = "echo run; exit 3"
 
@@ -31,14 +25,6 @@ def pod(name: str, script: str, **spec: object) -> Obj:
         "metadata": {"name": name, "labels": {"who": name}},
         "spec": body,
     }
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    arguments = ["--pods", "process", "--image", f"local/venv:1={Path(sys.prefix)}"]
-    # A pod that crashed again stays down: the pause is longer than the tests.
-    nodes = "nodes: [{name: here, cpu: 8, memory: 64Gi}]\nback_off: {first_seconds: 600, most_seconds: 600}"
-    yield from running(tmp_path_factory.mktemp("process"), *arguments, nodes=nodes)
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +85,3 @@ def test_a_crashing_pod_is_told_as_one(kubectl: Kubectl) -> None:
     told = kubectl("describe", "pod", "crashes")
     assert "Exit Code:    3" in told
     assert "Back-off restarting failed container main in pod crashes" in told
-
-
-def test_exec_runs_a_command_and_passes_its_exit_on(kubectl: Kubectl) -> None:
-    assert kubectl("exec", "says", "--", "sh", "-c", "echo $((6 * 7))") == "42\n"
-    done = kubectl.run("exec", "says", "-i", "--", "sh", "-c", "cat; exit 7", given="hello")
-    assert (done.returncode, done.stdout) == (7, "hello")
-    assert "exit code 7" in done.stderr

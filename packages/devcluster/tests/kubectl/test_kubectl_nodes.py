@@ -1,23 +1,9 @@
 """kubectl and nodes: cordon, drain, taint."""
 
-from pathlib import Path
-
-import pytest
-
-from devcluster.testing.cluster import DevCluster, pod, stateful_set
+from devcluster.testing.cluster import pod, stateful_set
 from helpers.kubectl import Kubectl, columns, needs_kubectl
 
 pytestmark = needs_kubectl
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture
-def kubectl(cluster: DevCluster, home: Path) -> Kubectl:
-    return Kubectl(cluster.kubeconfig, home, cluster.fresh().rpartition("/")[2])
 
 
 def bound(name: str, **spec: object) -> dict[str, object]:

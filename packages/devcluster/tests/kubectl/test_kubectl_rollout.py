@@ -1,24 +1,13 @@
 """kubectl waits: rollouts of sets and deployments, and conditions."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from devcluster.testing.cluster import DevCluster, stateful_set
+from devcluster.testing.cluster import stateful_set
 from helpers.kubectl import Kubectl, config_map, needs_kubectl
 
 pytestmark = needs_kubectl
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture
-def kubectl(cluster: DevCluster, home: Path) -> Kubectl:
-    return Kubectl(cluster.kubeconfig, home, cluster.fresh().rpartition("/")[2])
 
 
 def deployment() -> dict[str, object]:

@@ -1,13 +1,12 @@
 """Nodes' announcements of GPUs for each way of sharing, by the names of GPU Feature Discovery and the plugins."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from devcluster import gpus
-from devcluster.testing.cluster import DevCluster, pod, running
+from devcluster.testing.cluster import DevCluster, pod
 from devcluster.testing.kube import Obj
 
 A100 = "{product: NVIDIA A100-SXM4-80GB, memory_mib: 81920, compute: '8.0', family: ampere, count: 2"
@@ -23,11 +22,6 @@ nodes:
   - {{name: tencent, gpus: {A100}, sharing: gpu-manager}}}}
 played: {{start_seconds: 0.05, ready_seconds: 0.05, stop_seconds: 0.1}}
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    yield from running(tmp_path_factory.mktemp("gpus"), "--pods", "played", nodes=NODES)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from devcluster.resources import NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
 from devcluster.rules.quota import Totals
 from devcluster.store import Store
 from devcluster.testing.cluster import DevCluster, pod, running, stateful_set
-from devcluster.testing.many import NODES, PODS, SPACE, Many
+from devcluster.testing.many import NODES as FIVE_HUNDRED
+from devcluster.testing.many import PODS, SPACE, Many
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +78,7 @@ def test_five_thousand_pods_on_five_hundred_nodes_get_ready_in_bounded_memory(fo
             assert found["metadata"]["remainingItemCount"] == 4999
             return many.memory_mib()
 
-    for cluster in running(folder, "--pods", "played", nodes=NODES):
+    for cluster in running(folder, "--pods", "played", nodes=FIVE_HUNDRED):
         cluster.namespace(SPACE)
         assert asyncio.run(start(cluster)) < 1500
 

@@ -1,7 +1,5 @@
 """Kubelets that fall silent, come back, run short or break: the effect on their nodes and pods."""
 
-import shutil
-import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -9,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.testing.cluster import ROOT, DevCluster, is_gone, is_ready, pod, running, stateful_set
+from devcluster.testing.cluster import DevCluster, is_gone, is_ready, pod, running, stateful_set
 from devcluster.testing.kube import Obj
 from devcluster.testing.waiting import until
+from helpers.shells import PROCESSES, process_pods
 
 NODES = """
 nodes:
@@ -23,11 +22,6 @@ lifecycle: {grace_seconds: 0.5, startup_seconds: 0.5, orphan_seconds: 0.5}
 NODE = "/api/v1/nodes/gpu-1"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 FOR_EVER = [{"key": UNREACHABLE, "operator": "Exists", "effect": "NoExecute"}]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    yield from running(tmp_path_factory.mktemp("nodes"), "--pods", "played", nodes=NODES)
 
 
 @pytest.fixture
@@ -284,14 +278,10 @@ def test_a_full_disk_ends_pods_in_the_kubelets_words_and_takes_nothing_new(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods need root and util-linux"
-)
+@process_pods
 def test_processes_outlive_a_cut_cable_and_not_a_power_loss(tmp_path: Path) -> None:
     nodes = NODES.replace("count: 3", "count: 1").replace("name: gpu", "name: gpu-1")
-    for cluster in running(
-        tmp_path, "--pods", "process", "--image", f"local/venv:1={sys.prefix}", nodes=nodes
-    ):
+    for cluster in running(tmp_path, *PROCESSES, nodes=nodes):
         space = cluster.fresh()
         body = on_node("p", tolerations=FOR_EVER, securityContext={"runAsUser": 1000, "runAsGroup": 1000})
         ticking = ["sh", "-c", "while :; do echo tick; sleep 0.1; done"]

@@ -1,10 +1,8 @@
 """Faults in the words of the component that meets them: each begins with its switch and ends with it."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from devcluster.testing.cluster import DevCluster, is_ready, pod, running, volume_claim
+from devcluster.testing.cluster import DevCluster, is_ready, pod, volume_claim
 from devcluster.testing.kube import Obj
 from devcluster.testing.waiting import until
 
@@ -14,11 +12,6 @@ nodes:
 played: {start_seconds: 0.05, ready_seconds: 0.05, stop_seconds: 0.1}
 back_off: {first_seconds: 0.2}
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    yield from running(tmp_path_factory.mktemp("troubles"), "--pods", "played", nodes=NODES)
 
 
 def events(cluster: DevCluster, space: str, reason: str) -> list[str]:

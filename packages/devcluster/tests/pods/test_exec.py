@@ -6,9 +6,7 @@ import os
 import shutil
 import ssl
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -18,21 +16,14 @@ import websocket
 from kubernetes import client, config, stream
 
 from devcluster.kubelet.processes.sessions import Output
-from devcluster.testing.cluster import ROOT, DevCluster, is_ready, pod, running
+from devcluster.testing.cluster import DevCluster, is_ready, pod, running
 from devcluster.testing.kube import Kube
-from helpers.shells import NODES, shell
+from helpers.shells import NODES, PROCESSES, process_pods, shell
 
-pytestmark = pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
-)
+pytestmark = process_pods
+ARGUMENTS = PROCESSES
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 OUTPUT = {"stdout": "true", "stderr": "true"}
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    arguments = ["--pods", "process", "--image", f"local/venv:1={Path(sys.prefix)}"]
-    yield from running(tmp_path_factory.mktemp("exec"), *arguments, nodes=NODES)
 
 
 @pytest.fixture(scope="module")

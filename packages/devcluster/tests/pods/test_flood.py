@@ -1,10 +1,7 @@
 """Container with endless output: it delays no other answer, and slowly written output is not lost."""
 
 import asyncio
-import shutil
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,18 +9,11 @@ from typing import Any
 import pytest
 
 from devcluster.kubelet.containers.logs import LogWriter
-from devcluster.testing.cluster import ROOT, DevCluster, running
-from helpers.shells import NODES, ended, shell
+from devcluster.testing.cluster import DevCluster
+from helpers.shells import PROCESSES, ended, process_pods, shell
 
-pytestmark = pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
-)
-
-
-@pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    arguments = ["--pods", "process", "--image", f"local/venv:1={sys.prefix}"]
-    yield from running(tmp_path_factory.mktemp("flood"), *arguments, nodes=NODES)
+pytestmark = process_pods
+ARGUMENTS = PROCESSES
 
 
 def test_a_flood_of_words_does_not_keep_the_api_from_answering(cluster: DevCluster) -> None:

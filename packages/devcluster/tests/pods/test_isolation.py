@@ -13,18 +13,27 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from devcluster.testing.cluster import ROOT, DevCluster, is_ready, running
+from devcluster.testing.cluster import DevCluster, is_ready
 from devcluster.testing.kube import Obj
 from devcluster.testing.waiting import until
-from helpers.shells import ATTACKS, NODES, SYSTEM_PYTHON, disk, output, shell
-
-pytestmark = pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
+from helpers.shells import (
+    ATTACKS,
+    PROCESSES,
+    SYSTEM_PYTHON,
+    attack,
+    disk,
+    found,
+    output,
+    process_pods,
+    python,
+    shell,
 )
+
+pytestmark = process_pods
+ARGUMENTS = PROCESSES
 SEARCH = """
 import json, os, socket, sys
 
@@ -64,17 +73,6 @@ print("found", json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    arguments = ["--pods", "process", "--image", f"local/venv:1={sys.prefix}"]
-    yield from running(tmp_path_factory.mktemp("isolation"), *arguments, nodes=NODES)
-
-
-@pytest.fixture
-def space(cluster: DevCluster) -> str:
-    return cluster.fresh()
-
-
 @pytest.fixture
 def mark() -> str:
     """Command line that no other process of this machine has."""
@@ -88,9 +86,9 @@ def neighbour(cluster: DevCluster, space: str, mark: str) -> Obj:
     mounts = {"/home/jovyan": disk(cluster, space, "hers"), "/secret": {"secret": {"secretName": "s"}}}
     body = shell("neighbour", f"echo hers >~/diary; touch /tmp/draft; exec {mark}", mounts)
     cluster.create(f"{space}/pods", body)
-    found = dict(cluster.until(f"{space}/pods/neighbour", is_ready))
+    made = dict(cluster.until(f"{space}/pods/neighbour", is_ready))
     on_this_machine(mark)
-    return found
+    return made
 
 
 @pytest.fixture
@@ -120,12 +118,10 @@ def database(cluster: DevCluster, tmp_path: Path) -> Iterator[dict[str, list[str
         shutil.rmtree(folder)
 
 
-def searched(cluster: DevCluster, space: str, wanted: Obj) -> tuple[Any, Any]:
+def searched(cluster: DevCluster, space: str, wanted: Obj) -> tuple[Obj, Obj]:
     """Return what the pod finds, and what root finds, in the mounts of devcluster."""
     sought = json.dumps({"files": [], "sockets": [], "processes": [], "mounts": []} | wanted)
-    command = shell("seeker", "")
-    command["spec"]["containers"][0]["command"] = ["python", "-c", SEARCH, sought]
-    in_pod = _found(output(cluster, space, command))
+    in_pod = found(output(cluster, space, python("seeker", SEARCH, sought)))
     assert cluster.process is not None
     as_root = [
         "nsenter",
@@ -138,18 +134,12 @@ def searched(cluster: DevCluster, space: str, wanted: Obj) -> tuple[Any, Any]:
         sought,
     ]
     outside = subprocess.run(as_root, capture_output=True, text=True, check=True).stdout
-    return in_pod, _found(outside)
-
-
-def _found(text: str) -> Any:
-    return json.loads(text.removeprefix("found "))
+    return in_pod, found(outside)
 
 
 def test_the_kernels_dangerous_parts_are_closed_to_a_pod(cluster: DevCluster, space: str) -> None:
     """Check that every attempt fails in the pod, and some succeed for an ordinary user of this machine."""
-    body = shell("attacker", "")
-    body["spec"]["containers"][0]["command"] = ["python", "-c", ATTACKS.read_text(), "calls"]
-    in_pod = _found(output(cluster, space, body))
+    in_pod = attack(cluster, space, "calls")
     somebody = [
         "setpriv",
         "--reuid",
@@ -162,7 +152,7 @@ def test_the_kernels_dangerous_parts_are_closed_to_a_pod(cluster: DevCluster, sp
         "/",
     ]
     command = [*somebody, SYSTEM_PYTHON, "-c", ATTACKS.read_text(), "calls"]
-    outside = _found(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    outside = found(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert not any(in_pod.values()), in_pod
     assert any(outside.values()), outside
 

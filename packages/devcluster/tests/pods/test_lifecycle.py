@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,21 +9,15 @@ import pytest
 from devcluster.kubelet.containers import logs
 from devcluster.kubelet.containers.backoff import BackOff, in_words
 from devcluster.nodes import Pauses
-from devcluster.testing.cluster import ROOT, DevCluster, is_ready, pod, running
+from devcluster.testing.cluster import DevCluster, is_ready, pod, running
 from devcluster.testing.kube import Obj
-from helpers.shells import shell
+from helpers.shells import process_pods, shell
 
 NODES = """
 nodes: [{name: here, cpu: 64, memory: 512Gi}]
 played: {start_seconds: 0.05, ready_seconds: 0.05, stop_seconds: 0.1}
 back_off: {first_seconds: 0.2, most_seconds: 0.4}
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    """Cluster with simulated pods."""
-    yield from running(tmp_path_factory.mktemp("played"), "--pods", "played", nodes=NODES)
 
 
 @pytest.fixture
@@ -59,20 +52,6 @@ def test_played_init_containers_have_done_their_work_and_sidecars_go_on(
     one, side = found["status"]["initContainerStatuses"]
     assert one["state"]["terminated"]["reason"] == "Completed"
     assert "running" in side["state"]
-
-
-def has_restarted_often(found: Obj) -> bool:
-    return any(c["restartCount"] >= 4 for c in found["status"].get("containerStatuses", []))
-
-
-@pytest.mark.slow
-def test_pauses_between_restarts_are_as_the_node_file_says(cluster: DevCluster, pods: str) -> None:
-    cluster.create(pods, ending("p", "0.01:1"))
-    found = cluster.until(f"{pods}/p", has_restarted_often)
-    told = cluster.until(f"{pods}/p", lambda o: "CrashLoopBackOff" in str(o["status"]))
-    waiting = told["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
-    assert waiting.startswith("back-off 400ms restarting failed container=main pod=p_")
-    assert found["status"]["phase"] == "Running"
 
 
 def test_an_ending_that_makes_no_sense_is_told(cluster: DevCluster, pods: str) -> None:
@@ -138,9 +117,7 @@ def test_a_log_that_begins_anew_is_followed_without_a_gap(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
-)
+@process_pods
 def test_what_the_machine_refuses_is_told_and_tried_again(tmp_path: Path) -> None:
     for cluster in running(tmp_path, "--pods", "process", "--image", f"local/venv:1={tmp_path}", nodes=NODES):
         pods = f"{cluster.fresh()}/pods"

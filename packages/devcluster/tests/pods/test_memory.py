@@ -1,20 +1,13 @@
 """Memory limits in each way of this machine: by control groups, and watched without them."""
 
 import asyncio
-import shutil
 from pathlib import Path
 
 import pytest
 
-from devcluster.testing.cluster import ROOT
-from helpers.shells import ended
+from helpers.shells import ended, process_pods
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
-    ),
-]
+pytestmark = [pytest.mark.slow, process_pods]
 EAT = "python -c 'x = [bytearray(2**20) for n in range(300)]; import time; time.sleep(60)'"
 
 

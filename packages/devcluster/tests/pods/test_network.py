@@ -19,7 +19,7 @@ from devcluster.kubelet.network import podnetwork
 from devcluster.testing.cluster import ROOT, DevCluster, is_gone, is_ready, running
 from devcluster.testing.kube import Obj
 from devcluster.testing.waiting import until
-from helpers.shells import ATTACKS, NODES, output, shell
+from helpers.shells import ATTACKS, NODES, PROCESSES, attack, found, output, python, shell
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,19 +28,9 @@ pytestmark = [
         reason="a network for pods needs root here, and slirp4netns",
     ),
 ]
+ARGUMENTS = PROCESSES
 SERVE = "cd /tmp && echo hello >index.html && exec python -m http.server {} 8888"
 PROBE = {"httpGet": {"path": "/", "port": 8888}, "periodSeconds": 1}
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    arguments = ["--pods", "process", "--image", f"local/venv:1={sys.prefix}"]
-    yield from running(tmp_path_factory.mktemp("network"), *arguments, nodes=NODES)
-
-
-@pytest.fixture
-def space(cluster: DevCluster) -> str:
-    return cluster.fresh()
 
 
 def serving(cluster: DevCluster, space: str, name: str, bind: str = "") -> str:
@@ -51,25 +41,13 @@ def serving(cluster: DevCluster, space: str, name: str, bind: str = "") -> str:
     return str(cluster.until(f"{space}/pods/{name}", is_ready)["status"]["podIP"])
 
 
-def attempts(wanted: dict[str, str]) -> list[str]:
-    return [ATTACKS.read_text(), "reach", json.dumps(wanted)]
-
-
 def reached_from_a_pod(cluster: DevCluster, space: str, wanted: dict[str, str]) -> Obj:
-    body = shell("seeker", "")
-    body["spec"]["containers"][0]["command"] = ["python", "-c", *attempts(wanted)]
-    return found(output(cluster, space, body))
-
-
-def found(text: str) -> Obj:
-    return dict(json.loads(text.removeprefix("found ")))
+    return attack(cluster, space, "reach", json.dumps(wanted))
 
 
 def reached_from_here(wanted: dict[str, str]) -> Obj:
-    told = subprocess.run(
-        [sys.executable, "-c", *attempts(wanted)], capture_output=True, check=True, text=True
-    )
-    return found(told.stdout)
+    command = [sys.executable, "-c", ATTACKS.read_text(), "reach", json.dumps(wanted)]
+    return found(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
 
 @pytest.fixture
@@ -139,13 +117,10 @@ def test_a_proxy_on_this_machines_loopback_serves_pods_and_nothing_beside_it(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-        arguments = ["--pods", "process", "--image", f"local/venv:1={sys.prefix}"]
-        for cluster in running(tmp_path, *arguments, nodes=NODES):
+        for cluster in running(tmp_path, *PROCESSES, nodes=NODES):
             fetch = "import urllib.request as u; print(u.urlopen('http://berth.invalid/x').read().decode())"
-            body = shell("p", "")
-            body["spec"]["containers"][0]["command"] = ["python", "-c", fetch]
             space = cluster.fresh()
-            assert "fetched http://berth.invalid/x" in output(cluster, space, body)
+            assert "fetched http://berth.invalid/x" in output(cluster, space, python("p", fetch))
             beside = {"beside": f"{podnetwork.GATEWAY}:{doors['loopback'].rpartition(':')[2]}"}
             assert reached_from_a_pod(cluster, space, beside) == {"beside": False}
         server.shutdown()
@@ -164,9 +139,7 @@ def test_every_pod_has_every_port_of_its_own_also_the_low_ones(cluster: DevClust
     addresses = {serving(cluster, space, name) for name in ("a", "b")}
     assert len(addresses) == 2
     listen = "import socket; socket.create_server(('', 80)); print('listens')"
-    body = shell("low", "")
-    body["spec"]["containers"][0]["command"] = ["python", "-c", listen]
-    assert output(cluster, space, body) == "listens\n"
+    assert output(cluster, space, python("low", listen)) == "listens\n"
 
 
 STEAL = """
@@ -190,9 +163,7 @@ time.sleep(60)
 def stolen(cluster: DevCluster, space: str) -> bool:
     """Return True if another pod answers at a pod's address once that pod is gone."""
     address = serving(cluster, space, "hers", "--bind $POD_IP")
-    thief = shell("thief", "")
-    thief["spec"]["containers"][0]["command"] = ["python", "-c", STEAL, address]
-    cluster.create(f"{space}/pods", thief)
+    cluster.create(f"{space}/pods", python("thief", STEAL, address))
     cluster.until(f"{space}/pods/thief", is_ready)
     cluster.call("DELETE", f"{space}/pods/hers", {"gracePeriodSeconds": 0})
     cluster.until(f"{space}/pods/hers", is_gone)
@@ -219,8 +190,7 @@ class WithoutTheProgram(DevCluster):
 
 @pytest.mark.slow
 def test_on_a_shared_network_the_same_attacks_come_off(tmp_path: Path, doors: dict[str, str]) -> None:
-    arguments = ["--pods", "process", "--image", f"local/venv:1={sys.prefix}"]
-    for cluster in running(tmp_path, *arguments, nodes=NODES, kind=WithoutTheProgram):
+    for cluster in running(tmp_path, *PROCESSES, nodes=NODES, kind=WithoutTheProgram):
         space = cluster.fresh()
         assert all(reached_from_a_pod(cluster, space, doors).values())
         assert stolen(cluster, cluster.fresh())
@@ -271,7 +241,7 @@ def test_without_slirp4netns_pods_share_this_machines_network_and_it_says_so(tmp
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_network_goes_with_devcluster(tmp_path: Path, number: int) -> None:
-    cluster = DevCluster(tmp_path, "--pods", "process", "--image", f"local/venv:1={sys.prefix}", nodes=NODES)
+    cluster = DevCluster(tmp_path, *PROCESSES, nodes=NODES)
     cluster.start()
     assert cluster.process is not None
     ours = {
@@ -292,10 +262,9 @@ def test_the_way_out_comes_back_should_it_be_killed(cluster: DevCluster, space: 
     if outside is None:
         pytest.skip("this machine has no address but loopback")
     with socket.create_server((outside, 0)) as door:
+        wanted = json.dumps({"world": f"{outside}:{door.getsockname()[1]}"})
         for n in range(20):
-            body = shell(f"p{n}", "")
-            wanted = {"world": f"{outside}:{door.getsockname()[1]}"}
-            body["spec"]["containers"][0]["command"] = ["python", "-c", *attempts(wanted)]
+            body = python(f"p{n}", ATTACKS.read_text(), "reach", wanted)
             if found(output(cluster, space, body))["world"]:
                 return
             time.sleep(0.5)

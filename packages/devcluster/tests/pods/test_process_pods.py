@@ -1,37 +1,22 @@
 """Pods as local processes: their rights inside, access from outside, and their end."""
 
-import shutil
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from devcluster.testing.cluster import ROOT, DevCluster, is_gone, is_ready, running
+from devcluster.testing.cluster import DevCluster, is_gone, is_ready
 from devcluster.testing.kube import Obj
 from devcluster.testing.waiting import until
-from helpers.shells import NODES, disk, output, shell
+from helpers.shells import NODES, PROCESSES, disk, output, process_pods, shell
 
-pytestmark = pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
-)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    image = Path(sys.prefix)  # any venv will do
-    arguments = ["--pods", "process", "--image", f"local/venv:1={image}"]
-    yield from running(tmp_path_factory.mktemp("process"), *arguments, nodes=NODES)
-
-
-@pytest.fixture
-def space(cluster: DevCluster) -> str:
-    return cluster.fresh()
+pytestmark = process_pods
+ARGUMENTS = PROCESSES
 
 
 def test_its_cpu_and_memory_are_measured(cluster: DevCluster, space: str) -> None:
@@ -151,46 +136,8 @@ def test_a_secret_mounted_as_a_directory_follows_the_object(cluster: DevCluster,
     cluster.until(f"{space}/pods/p/log", lambda text: "NEW" in text)
 
 
-def test_a_missing_secret_is_told_and_waited_for(cluster: DevCluster, space: str) -> None:
-    mounts = {"/secret": {"secret": {"secretName": "late"}}}
-    cluster.create(f"{space}/pods", shell("p", "cat /secret/k", mounts))
-    path = f"{space}/events?fieldSelector=reason=FailedMount"
-    found = cluster.until(path, lambda o: bool(o["items"]))
-    assert (
-        found["items"][0]["message"] == 'MountVolume.SetUp failed for volume "v0" : secret "late" not found'
-    )
-    cluster.create(f"{space}/secrets", {"metadata": {"name": "late"}, "stringData": {"k": "v"}})
-    cluster.until(f"{space}/pods/p", lambda o: o["status"]["phase"] == "Succeeded")
-
-
-def test_more_memory_than_the_limit_ends_in_oom_killed(cluster: DevCluster, space: str) -> None:
-    eat = "exec python -c 'x = bytearray(300 * 2**20)'"
-    cluster.create(f"{space}/pods", shell("p", eat, resources={"limits": {"memory": "80Mi"}}))
-    ended = cluster.until(f"{space}/pods/p", lambda o: o["status"]["phase"] == "Failed")
-    state = ended["status"]["containerStatuses"][0]["state"]["terminated"]
-    assert (state["reason"], state["exitCode"]) == ("OOMKilled", 137)
-
-
 def test_a_progress_bar_stays_one_line_of_the_log(cluster: DevCluster, space: str) -> None:
     assert output(cluster, space, shell("p", r"printf '10%%\r20%%\r done\n'")) == "10%\r20%\r done\n"
-
-
-def test_a_crash_loop_backs_off(cluster: DevCluster, space: str) -> None:
-    cluster.create(f"{space}/pods", shell("p", "exit 3", restartPolicy="Always"))
-    found = cluster.until(f"{space}/pods/p", lambda o: "CrashLoopBackOff" in str(o["status"]))
-    status = found["status"]["containerStatuses"][0]
-    assert status["lastState"]["terminated"]["exitCode"] == 3
-    assert status["state"]["waiting"]["message"].startswith(
-        "back-off 10s restarting failed container=main pod=p_"
-    )
-
-
-def test_an_image_that_is_not_in_the_table_is_not_found(cluster: DevCluster, space: str) -> None:
-    body = shell("p", "true")
-    body["spec"]["containers"][0]["image"] = "local/absent:1"
-    cluster.create(f"{space}/pods", body)
-    found = cluster.until(f"{space}/pods/p", lambda o: "ImagePullBackOff" in str(o["status"]))
-    assert "docker.io/local/absent:1: not found" in str(found["status"])
 
 
 @pytest.mark.slow
@@ -280,7 +227,7 @@ def until_refused(address: str, port: int) -> None:
 @pytest.mark.parametrize("number", [15, 9])
 def test_no_process_outlives_the_cluster(tmp_path: Path, number: int) -> None:
     mark = f"sleep 1000.{uuid.uuid4().int}"
-    cluster = DevCluster(tmp_path, "--pods", "process", "--image", f"local/venv:1={sys.prefix}", nodes=NODES)
+    cluster = DevCluster(tmp_path, *PROCESSES, nodes=NODES)
     cluster.start()
     space = cluster.namespace("t")
     mounts = {"/data": disk(cluster, space, "d")}

@@ -15,8 +15,7 @@ import pytest
 import devcluster
 from devcluster.kubelet.network import podnetwork
 from devcluster.testing.cluster import ROOT, DevCluster, is_ready, running
-from devcluster.testing.kube import Obj
-from helpers.shells import ATTACKS, NODES, SYSTEM_PYTHON, disk, output, shell
+from helpers.shells import NODES, SYSTEM_PYTHON, attack, disk, output, shell
 
 UID = 54321
 SOURCE = Path(devcluster.__file__).parents[1]
@@ -72,17 +71,6 @@ def cluster() -> Iterator[DevCluster]:
         subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", folder / "image"], check=True)
         arguments = ["--pods", "process", "--image", f"local/venv:1={folder / 'image'}"]
         yield from running(folder, *arguments, nodes=NODES, kind=Rootless)
-
-
-@pytest.fixture
-def space(cluster: DevCluster) -> str:
-    return cluster.fresh()
-
-
-def attack(cluster: DevCluster, space: str, *arguments: str) -> Obj:
-    body = shell("attacker", "")
-    body["spec"]["containers"][0]["command"] = ["python", "-c", ATTACKS.read_text(), *arguments]
-    return dict(json.loads(output(cluster, space, body).removeprefix("found ")))
 
 
 def test_the_pods_are_the_users_own_and_have_no_right(cluster: DevCluster, space: str) -> None:

@@ -1,31 +1,17 @@
 """Writes of pods outside their volumes: kept within limits, and within the space of this machine."""
 
-import shutil
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from devcluster.kubelet.storage.ephemeral import Use, capacity_bytes, excess
-from devcluster.testing.cluster import ROOT, DevCluster, is_gone, running
+from devcluster.testing.cluster import DevCluster, is_gone
 from devcluster.testing.kube import Obj
 from devcluster.testing.waiting import until
-from helpers.shells import output, shell
+from helpers.shells import PROCESSES, output, process_pods, shell
 
 pytestmark = pytest.mark.slow
 
-NODES = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
+ARGUMENTS = PROCESSES
 MIB = 2**20
-process_pods = pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
-)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    arguments = ["--pods", "process", "--image", f"local/venv:1={Path(sys.prefix)}"]
-    yield from running(tmp_path_factory.mktemp("ephemeral"), *arguments, nodes=NODES)
 
 
 def limited(size: str) -> Obj:

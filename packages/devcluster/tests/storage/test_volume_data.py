@@ -1,30 +1,14 @@
 """Contents of volumes: copies are complete and independent, and a full volume is full."""
 
-import shutil
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from devcluster.testing.cluster import ROOT, DevCluster, is_gone, running, volume_claim
+from devcluster.testing.cluster import DevCluster, is_gone, volume_claim
 from devcluster.testing.kube import Obj
-from helpers.shells import output, shell
+from helpers.shells import PROCESSES, output, process_pods, shell
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
-    ),
-]
-NODES = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
+pytestmark = [pytest.mark.slow, process_pods]
+ARGUMENTS = PROCESSES
 SNAPSHOTS = "/apis/snapshot.storage.k8s.io/v1"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    arguments = ["--pods", "process", "--image", f"local/venv:1={Path(sys.prefix)}"]
-    yield from running(tmp_path_factory.mktemp("data"), *arguments, nodes=NODES)
 
 
 def disk(cluster: DevCluster, space: str, name: str, size: str = "80Mi", **spec: object) -> Obj:

@@ -1,6 +1,5 @@
 """Volumes of devcluster's two drivers: growth, snapshots, attachments, and storage faults."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,6 @@ ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 SNAPSHOTS = "/apis/snapshot.storage.k8s.io/v1"
 NOT_NOW = "rpc error: code = Unavailable desc = not now"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    yield from running(tmp_path_factory.mktemp("volumes"), "--pods", "played", nodes=NODES)
 
 
 def claim(cluster: DevCluster, space: str, name: str, size: str = "1Gi", **spec: object) -> str:
@@ -269,16 +263,6 @@ def test_provisioning_that_fails_is_told_and_tried_again(cluster: DevCluster, sp
     assert cluster.get(path)["status"] == {"phase": "Pending"}
     cluster.call("DELETE", on)
     bound(cluster, path)
-
-
-def test_a_mount_that_fails_is_told_and_tried_again(cluster: DevCluster, space: str) -> None:
-    volume = bound(cluster, claim(cluster, space, "d"))["spec"]["volumeName"]
-    on = fault(cluster, "mount", space, error="wrong fs type, bad superblock")
-    path = user(cluster, space, "p", "d")
-    message = told(cluster, space, "FailedMount", "p")
-    assert message == f'MountVolume.MountDevice failed for volume "{volume}" : wrong fs type, bad superblock'
-    cluster.call("DELETE", on)
-    cluster.until(path, is_ready)
 
 
 @pytest.mark.parametrize(
