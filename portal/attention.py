@@ -142,24 +142,22 @@ def over_quota() -> list[Item]:
     ]
 
 
+def warning(count: int, text: str, hint: str, rows: str, query: str = "", **data: str) -> list[Item]:
+    """Return one item about these rows of the admin, with a link to their list; none if there are no such rows."""
+    address = reverse(f"admin:{rows}_changelist") + query
+    return [Item("warn", text % {"count": count, **data}, hint, address)] if count else []
+
+
 def impossible_requests() -> list[Item]:
     """Requests that can never start: only an admin or the requester can change that."""
     count = Claim.objects.filter(NEVER).count()
-    if not count:
-        return []
     text = ngettext(
         "%(count)d waiting request cannot start.",
         "%(count)d waiting requests cannot start.",
         count,
     )
-    return [
-        Item(
-            "warn",
-            text % {"count": count},
-            _("They request more than their tenant, or any node, has. Raise the quota, or notify them."),
-            reverse("admin:quotas_claim_changelist") + "?queue=never",
-        )
-    ]
+    hint = _("They request more than their tenant, or any node, has. Raise the quota, or notify them.")
+    return warning(count, text, hint, "quotas_claim", "?queue=never")
 
 
 def preemptions() -> list[Item]:
@@ -173,42 +171,23 @@ def preemptions() -> list[Item]:
         count,
     )
     at = date_format(timezone.localtime(first), "H:i")
-    return [
-        Item(
-            "warn",
-            text % {"count": count, "time": at},
-            _("Their owners have been notified. Nothing to do."),
-            reverse("admin:quotas_claim_changelist") + "?queue=asked_back",
-        )
-    ]
+    hint = _("Their owners have been notified. Nothing to do.")
+    return warning(count, text, hint, "quotas_claim", "?queue=asked_back", time=at)
 
 
 def failed() -> list[Item]:
-    recent = Workspace.objects.filter(
-        phase=Phase.FAILED, deleted_at=None, changed_at__gte=timezone.now() - FAILED_RECENTLY
-    )
-    count = recent.count()
-    if not count:
-        return []
+    recent = timezone.now() - FAILED_RECENTLY
+    count = Workspace.objects.filter(phase=Phase.FAILED, deleted_at=None, changed_at__gte=recent).count()
     text = ngettext(
         "%(count)d workspace failed in the last day.", "%(count)d workspaces failed in the last day.", count
     )
     hint = _("The page of each workspace shows why.")
-    return [
-        Item(
-            "warn",
-            text % {"count": count},
-            hint,
-            reverse("admin:workspaces_workspace_changelist") + "?phase__exact=failed",
-        )
-    ]
+    return warning(count, text, hint, "workspaces_workspace", "?phase__exact=failed")
 
 
 def drifted() -> list[Item]:
     """Drift, except what was kept of deleted workspaces on purpose: the page of drift shows it, it is not urgent."""
     count = Finding.objects.open().exclude(what=What.KEPT).count()
-    if not count:
-        return []
     text = ngettext(
         "%(count)d object in the clusters differs from Berth's records.",
         "%(count)d objects in the clusters differ from Berth's records.",
@@ -217,41 +196,28 @@ def drifted() -> list[Item]:
     hint = _(
         "Somebody changed, removed or left something there. Check each one; nothing is repaired automatically."
     )
-    return [Item("warn", text % {"count": count}, hint, reverse("admin:monitoring_finding_changelist"))]
+    return warning(count, text, hint, "monitoring_finding")
 
 
 def mail() -> list[Item]:
     count = Notice.objects.filter(mail=Notice.Mail.GIVEN_UP).count()
-    if not count:
-        return []
     text = ngettext("%(count)d mail could not be sent.", "%(count)d mails could not be sent.", count)
     hint = _("Check the last error. Send them again once the mail server accepts them.")
-    return [
-        Item(
-            "warn",
-            text % {"count": count},
-            hint,
-            reverse("admin:accounts_notice_changelist") + "?mail__exact=given_up",
-        )
-    ]
+    return warning(count, text, hint, "accounts_notice", "?mail__exact=given_up")
 
 
 def unexplained() -> list[Item]:
     """Messages without an explanation, and how many of them came up in the last day."""
     rows = UnknownCause.objects.filter(dismissed_at=None)
-    count, lately = rows.aggregate(
-        count=Count("pk"), lately=Count("pk", filter=Q(last_at__gte=timezone.now() - FAILED_RECENTLY))
-    ).values()
-    if not count:
-        return []
+    recent = Q(last_at__gte=timezone.now() - FAILED_RECENTLY)
+    count, lately = rows.aggregate(count=Count("pk"), lately=Count("pk", filter=recent)).values()
     text = ngettext(
         "%(count)d message of the clusters is not explained.",
         "%(count)d messages of the clusters are not explained.",
         count,
     )
-    told = _("%(count)d of them came up in the last day. People see them as the cluster said them.")
-    page = reverse("admin:clusters_unknowncause_changelist") + "?dismissed_at__isempty=1"
-    return [Item("warn", text % {"count": count}, told % {"count": lately}, page)]
+    hint = _("%(count)d of them came up in the last day. People see them as the cluster said them.")
+    return warning(count, text, hint % {"count": lately}, "clusters_unknowncause", "?dismissed_at__isempty=1")
 
 
 def longest_waits() -> list[Wait]:
