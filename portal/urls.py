@@ -5,7 +5,6 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from portal import health, views
-from portal.help import causes
 from portal.metrics import metrics
 
 api_v1 = [
@@ -20,7 +19,7 @@ urlpatterns = [
     path("api/v1/", include((api_v1, "api-v1"))),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", views.api_docs, name="api-docs"),
-    path("help/causes/", causes, name="causes"),
+    path("help/causes/", views.causes, name="causes"),
     path("tenant/", views.choose_tenant, name="choose-tenant"),
     path("theme/", views.choose_theme, name="choose-theme"),
     path("healthz", health.healthz),

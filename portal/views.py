@@ -1,4 +1,4 @@
-"""Views for the frame of all pages (choice of tenant and theme), and the page about the API."""
+"""Views for the frame of all pages (choice of tenant and theme), and the pages about causes and the API."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from drf_spectacular.generators import SchemaGenerator
 from accounts import preferences, tenancy
 from accounts.rest.actors import actor_of
 from accounts.targets import safe_target
+from clusters.causes.themes import themes
 
 METHODS = ("get", "post", "patch", "put", "delete")
 
@@ -42,6 +43,13 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
     user = actor_of(request).user
     preferences.choose_theme(user, request.POST.get("theme", ""))
     return preferences.remembered(redirect(safe_target(request)), user)
+
+
+@login_required
+@require_GET
+def causes(request: HttpRequest) -> HttpResponse:
+    """Show all causes of problems and their fixes, each with its code as its anchor."""
+    return render(request, "portal/causes.html", {"section": "help", "themes": themes()})
 
 
 @login_required
