@@ -5,6 +5,7 @@ Made once per database, in one transaction: what an admin changes or deletes aft
 
 import os
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
@@ -124,31 +125,11 @@ def set_passwords(password: str) -> None:
 
 
 def seed_pool(cluster: Cluster, plan: PoolPlan) -> None:
-    pool = Pool.objects.create(
-        cluster=cluster,
-        slug=plan.slug,
-        name=plan.name,
-        match_product=plan.match_product,
-        node_labels=dict(plan.node_labels),
-        sharing=plan.sharing,
-        resource_name=plan.resource_name,
-        units_per_gpu=plan.units_per_gpu,
-        mig_profile=plan.mig_profile,
-        gpu_product=plan.gpu_product,
-        gpu_memory_mib=plan.gpu_memory_mib,
-        unit_memory_mib=plan.unit_memory_mib,
-        compute_capability=plan.compute_capability,
-        tolerations=list(plan.tolerations),
-    )
-    for flavor in plan.flavors:
-        Flavor.objects.create(
-            pool=pool,
-            slug=flavor.slug,
-            name=flavor.name,
-            units=flavor.units,
-            cpu_millicores=flavor.cpu_millicores,
-            memory_mib=flavor.memory_mib,
-        )
+    values = asdict(plan)
+    flavors, _total_gpus = values.pop("flavors"), values.pop("total_gpus")
+    pool = Pool.objects.create(cluster=cluster, **values)
+    for flavor in flavors:
+        Flavor.objects.create(pool=pool, **flavor)
     if plan.resource_name:
         for tenant in Tenant.objects.filter(slug__in=TENANTS):
             nominal, borrowing = quota_for(cluster.slug, tenant.slug, plan)
@@ -159,9 +140,8 @@ def seed_pool(cluster: Cluster, plan: PoolPlan) -> None:
 
 def quota_for(cluster_slug: str, tenant_slug: str, plan: PoolPlan) -> tuple[int, int]:
     """(nominal, may borrow) in GPUs."""
-    half = plan.total_gpus // 2
-    key = (tenant_slug, plan.slug)
-    return TRIAL_QUOTAS.get(key, (half, 0)) if cluster_slug == TRIAL_CLUSTER else (half, 0)
+    known = TRIAL_QUOTAS if cluster_slug == TRIAL_CLUSTER else {}
+    return known.get((tenant_slug, plan.slug), (plan.total_gpus // 2, 0))
 
 
 def pools_of(cluster: Cluster) -> list[PoolPlan]:

@@ -6,7 +6,6 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from portal.up.refusal import Refusal
@@ -15,11 +14,20 @@ from portal.up.refusal import Refusal
 LONGEST_SOCKET_FOLDER = 107 - len("/postgres/.s.PGSQL.5432")
 
 
-@dataclass(frozen=True)
 class State:
     """Entries of the state directory. Each is private by itself, whatever the folder's mode."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.run_file = folder / "run.env"
+        self.logs = folder / "logs"
+        self.mail = folder / "mail"  # mails that Berth would have sent, as files
+        self.records = folder / "processes"  # one small file per running process, with pid and start time
+        self.postgres = folder / "postgres"
+        self.cluster = folder / "cluster"
+        self.kubeconfig = folder / "kubeconfig"
+        self.agent_token = folder / "agent-token"  # sent by the trial cluster's simulated agents
+        self.image = folder / "image"
 
     @classmethod
     def make(cls, folder: Path) -> "State":
@@ -32,45 +40,6 @@ class State:
         for private in (state.logs, state.mail, state.records):
             private.mkdir(mode=0o700, exist_ok=True)
         return state
-
-    @property
-    def run_file(self) -> Path:
-        return self.folder / "run.env"
-
-    @property
-    def logs(self) -> Path:
-        return self.folder / "logs"
-
-    @property
-    def mail(self) -> Path:
-        """Mails that Berth would have sent, as files."""
-        return self.folder / "mail"
-
-    @property
-    def records(self) -> Path:
-        """Records of running processes: one small file each, with pid and start time."""
-        return self.folder / "processes"
-
-    @property
-    def postgres(self) -> Path:
-        return self.folder / "postgres"
-
-    @property
-    def cluster(self) -> Path:
-        return self.folder / "cluster"
-
-    @property
-    def kubeconfig(self) -> Path:
-        return self.folder / "kubeconfig"
-
-    @property
-    def agent_token(self) -> Path:
-        """Token that the trial cluster's simulated agents send."""
-        return self.folder / "agent-token"
-
-    @property
-    def image(self) -> Path:
-        return self.folder / "image"
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Tenant
 from clusters.models import Cluster
 from clusters.nodes.hami import cards_of_node
 from devcluster import gpus
+from portal.up import seed
 from portal.up.pools import NodeSeen, PoolPlan, family, plan_pools
 from quotas.models import Pool
 from quotas.pools import rules as pool_rules
@@ -137,6 +139,21 @@ def test_each_way_of_cutting_the_same_gpu_is_a_pool_of_its_own() -> None:
                 chosen.append((plan.sharing, plan.units_per_gpu, plan.total_gpus))
         assert len(chosen) == 1, way
         assert chosen[0][2] == 2  # cards
+
+
+@pytest.mark.django_db
+def test_a_planned_pool_becomes_rows() -> None:
+    cluster = Cluster.objects.create(slug=seed.TRIAL_CLUSTER, name="Trial")
+    Tenant.objects.create(slug="demo", name="Demo")
+    seed.seed_pool(cluster, by_slug(a100())["a100"])
+    pool = Pool.objects.get()
+    assert (pool.name, pool.gpu_memory_mib, pool.tolerations) == ("A100 80GB", 81_920, [])
+    assert [(flavor.slug, flavor.units) for flavor in pool.flavors.order_by("units")] == [
+        ("a100-1", 1),
+        ("a100-2", 2),
+        ("a100-4", 4),
+    ]
+    assert [(quota.nominal_gpus, quota.borrowing_limit_gpus) for quota in pool.quotas.all()] == [(4, 2)]
 
 
 def test_shares_of_gpus_come_as_quarters_halves_and_whole_ones() -> None:
