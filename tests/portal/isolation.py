@@ -21,14 +21,8 @@ from tests.cast import make_cast
 from tests.shared.workspace_rows import make_workspace
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
-
-
 PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
-
-
 NOWHERE = {"id": "00000000-0000-4000-8000-000000000000", "slug": "nothing", "username": "nobody"}
-
-
 TOMORROW = timezone.now() + timedelta(days=1)
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -47,14 +48,20 @@ def told(tmp_path: Path) -> Path:
     return tmp_path / "told"
 
 
+@contextmanager
+def supervised(state: State, folder: Path, *programs: Program, **environ: str) -> Iterator[Supervisor]:
+    everything = {**os.environ, "BERTH_STATE_DIR": str(state.folder), **environ}
+    with Supervisor(state, folder, programs, everything) as running:
+        running.wait_until_up()
+        yield running
+
+
 @pytest.fixture
 def supervisor(state: State, told: Path, tmp_path: Path) -> Iterator[Supervisor]:
     script = tmp_path / "part.py"
     script.write_text(PART)
     programs = [Program(name, name, (sys.executable, str(script), name), {}) for name in ("one", "two")]
-    environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder), "TOLD": str(told)}
-    with Supervisor(state, tmp_path, programs, environ) as running:
-        running.wait_until_up()
+    with supervised(state, tmp_path, *programs, TOLD=str(told)) as running:
         for program in programs:
             running.start(program.name)
             running.wait_for(program.name, partial(is_whole, state, program.name), STARTED_SECONDS)
@@ -102,9 +109,7 @@ def test_when_supervisor_is_killed_nothing_of_its_parts_stays(state: State, supe
 @pytest.mark.slow
 def test_a_part_that_cannot_start_is_refused_with_its_last_words(state: State, tmp_path: Path) -> None:
     broken = Program("one", "one", (sys.executable, "-c", "raise SystemExit('the disk is full')"), {})
-    environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
-    with Supervisor(state, tmp_path, [broken], environ) as running:
-        running.wait_until_up()
+    with supervised(state, tmp_path, broken) as running:
         running.start("one")
         with pytest.raises(Refusal, match="the disk is full"):
             running.wait_for("one", lambda: False, STARTED_SECONDS)
@@ -115,9 +120,7 @@ def test_a_part_killed_in_its_first_second_is_waited_for_again(state: State, tmp
     before, serves = tmp_path / "before", tmp_path / "serves"
     words = f"test -e {before} || {{ touch {before}; kill -KILL $$; }}; touch {serves}; exec sleep 60"
     killed = Program("one", "one", ("sh", "-c", words), {})
-    environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
-    with Supervisor(state, tmp_path, [killed], environ) as running:
-        running.wait_until_up()
+    with supervised(state, tmp_path, killed) as running:
         running.start("one")
         running.wait_for("one", serves.exists, STARTED_SECONDS)
 
@@ -129,9 +132,7 @@ def test_parts_run_on_and_are_started_again_while_the_disk_is_full(tmp_path: Pat
         state = State.make(disk / "state")
         talks = Program("one", "one", ("sh", "-c", "while echo words; do sleep 0.01; done"), {})
         ends = Program("two", "two", ("sh", "-c", "sleep 2"), {})
-        environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
-        with Supervisor(state, tmp_path, [talks, ends], environ) as running:
-            running.wait_until_up()
+        with supervised(state, tmp_path, talks, ends) as running:
             running.start("one")
             running.start("two")
             with filled(disk):
@@ -147,9 +148,7 @@ def test_a_part_that_failed_to_start_many_times_starts_when_what_it_needs_is_bac
     needed, serves = tmp_path / "needed", tmp_path / "serves"
     words = f"test -e {needed} && touch {serves} && exec sleep 60"
     failing = Program("one", "one", ("sh", "-c", words), {})
-    environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
-    with Supervisor(state, tmp_path, [failing], environ) as running:
-        running.wait_until_up()
+    with supervised(state, tmp_path, failing) as running:
         running.start("one")
         until(lambda: running.statename("one") == "FATAL")
         needed.touch()

@@ -13,7 +13,7 @@ from accounts.models import AuditEntry, Tenant, User
 from accounts.trail.trail_words import sentence
 from portal.admin.activation import ChangesOfAccess, Deactivate, Reactivate
 from tests.admin_forms import confirm, hidden, preview, text_of
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
@@ -21,18 +21,6 @@ pytestmark = pytest.mark.django_db
 
 PEOPLE = "/admin/accounts/user/"
 INLINES = ("memberships", "workspaces", "tokens", "ssh_keys")
-
-
-@pytest.fixture
-def cast() -> Cast:
-    return make_cast()
-
-
-@pytest.fixture
-def admin(cast: Cast) -> Client:
-    client = Client()
-    client.force_login(cast.admin.user)
-    return client
 
 
 def empty(*inlines: str) -> dict[str, Any]:

@@ -13,25 +13,13 @@ from django.utils import timezone
 from clusters.models import Node
 from quotas.models import Claim, Quota
 from tests.admin_forms import text_of
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
 pytestmark = pytest.mark.django_db
 
 CLAIMS = "/admin/quotas/claim/"
-
-
-@pytest.fixture
-def cast() -> Cast:
-    return make_cast()
-
-
-@pytest.fixture
-def admin(cast: Cast) -> Client:
-    client = Client()
-    client.force_login(cast.admin.user)
-    return client
 
 
 def waiting(cast: Cast, name: str, **claim: Any) -> None:
