@@ -17,17 +17,19 @@ from accounts.credentials import sessions
 from accounts.errors import Conflict, Invalid
 from accounts.locks import locked
 from accounts.models import Membership, Role, Scope, Tenant, User, valid_slug
+from accounts.text import visible
 from accounts.trail import audit
 
 
 def create_tenant(actor: Actor, *, slug: str, name: str) -> Tenant:
     actor.require(Scope.ADMIN)
     actor.require_whole_person()
-    try:
-        valid_slug(slug)
-    except ValidationError as error:
-        text = str(error.message)
-        raise Invalid("invalid", text, _("Choose another one."), fields={"slug": [text]}) from None
+    for field, value, check in (("slug", slug, valid_slug), ("name", name, visible)):
+        try:
+            check(value)
+        except ValidationError as error:
+            text = str(error.message)
+            raise Invalid("invalid", text, _("Choose another one."), fields={field: [text]}) from None
     try:
         with transaction.atomic():
             tenant = Tenant.objects.create(slug=slug, name=name)

@@ -16,11 +16,13 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 import accounts.notices.models  # noqa: F401  # where Django looks for this room's models
+from accounts.text import visible
 
-SLUG_PATTERN = r"^(?!kube-)(?!(?:system|default|public)$)[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z"
+# `berth-<slug>` is the namespace of a tenant; Berth's own are berth-agent and often berth-system.
+SLUG_PATTERN = r"^(?!kube-)(?!(?:agent|system|default|public)$)[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z"
 valid_slug = RegexValidator(
     SLUG_PATTERN,
-    _("Use 1 to 40 small letters, digits and dashes; not system, default, public or kube-…"),
+    _("Use 1 to 40 small letters, digits and dashes; not agent, system, default, public or kube-…"),
 )
 
 TIME_ZONE_REGIONS = (
@@ -107,7 +109,7 @@ class Tenant(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.CharField(_("slug"), max_length=40, unique=True, validators=[valid_slug])
-    name = models.CharField(_("name"), max_length=120)
+    name = models.CharField(_("name"), max_length=120, validators=[visible])
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     members = models.ManyToManyField(User, through="Membership", related_name="tenants")
 

@@ -18,6 +18,9 @@ ssh_keys_changed = Signal()
 # Arguments: users (set[User]).
 access_changed = Signal()
 
+# An API token was revoked: what it was exchanged for ends too. Arguments: token (APIToken).
+token_revoked = Signal()
+
 _gathered: ContextVar[set[User] | None] = ContextVar("gathered", default=None)
 
 

@@ -14,6 +14,9 @@ from django.db import IntegrityError, connection, models, transaction
 from django.db.models.deletion import ProtectedError
 from django.utils.translation import gettext_lazy as _
 
+from accounts.text import visible
+from clusters.references import valid_reference
+
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
@@ -59,7 +62,7 @@ class Cluster(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)
-    name = models.CharField(_("name"), max_length=120)
+    name = models.CharField(_("name"), max_length=120, validators=[visible])
     connection = models.CharField(
         _("connection"), max_length=12, choices=Connection, default=Connection.IN_CLUSTER
     )
@@ -141,6 +144,7 @@ class Cluster(models.Model):
         help_text=_(
             "It adds two vectors with CUDA and prints “Test PASSED”, as NVIDIA's sample cuda-sample:vectoradd does."
         ),
+        validators=[valid_reference],
     )
     # Observed state: written by the watcher, only when it changes.
     version = models.CharField(_("version"), max_length=40, blank=True, editable=False)

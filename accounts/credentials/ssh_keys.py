@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from accounts.access import Actor, not_there
 from accounts.errors import Conflict, Invalid
 from accounts.locks import locked
 from accounts.models import Scope, SSHKey, User
+from accounts.text import is_visible
 from accounts.trail import audit
 
 MOST_PER_PERSON = 50
@@ -75,7 +75,7 @@ def add(actor: Actor, name: str, public_key: str) -> SSHKey:
 def comment_of(public_key: str) -> str:
     """Return the key's comment, such as `ada@laptop`, to use as its name; empty if it is not suitable."""
     comment = " ".join(public_key.split()[2:])
-    return comment if len(comment) <= LONGEST_NAME and comment.isprintable() else ""
+    return comment if len(comment) <= LONGEST_NAME and is_visible(comment) else ""
 
 
 def remove(actor: Actor, key_id: UUID) -> None:
@@ -154,7 +154,7 @@ def _decode(kind: str, body: str) -> PublicKey:
 
 def _checked_name(name: str) -> str:
     name = name.strip()
-    if not name or len(name) > LONGEST_NAME or re.search(r"[\x00-\x1f\x7f]", name):
+    if not name or len(name) > LONGEST_NAME or not is_visible(name):
         text = _("Give it a name of 1 to 80 characters, on one line.")
         raise Invalid("invalid", text, _("Change it and try again."), fields={"name": [text]})
     return name

@@ -18,11 +18,13 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts import signals
 from accounts.access import Actor, not_there, visible_tenants
 from accounts.errors import Conflict, Invalid, NotAllowed, NotSignedIn
 from accounts.live import publish
 from accounts.locks import locked
 from accounts.models import APIToken, Membership, Scope, Tenant, User
+from accounts.text import is_visible
 from accounts.trail import audit
 
 KIND = "brt"
@@ -109,6 +111,7 @@ def end(actor: Actor, token: APIToken) -> None:
     token.save(update_fields=["revoked_at"])
     audit.record(actor, "token.revoke", target=token, tenant=token.tenant, data={"name": token.name})
     publish(f"user.{token.user_id}", {"type": "access.changed"})
+    signals.token_revoked.send(sender=APIToken, token=token)
 
 
 def authenticate(secret: str) -> APIToken:
@@ -175,8 +178,8 @@ def _check(user: User, name: str, scopes: Sequence[str], days: int) -> None:
         raise _invalid("scopes", _("Only admins can have tokens with the scope “admin”."))
     if not 1 <= days <= LONGEST_DAYS:
         raise _invalid("days", _("Use 1 to %(days)d days.") % {"days": LONGEST_DAYS})
-    if not name.strip() or len(name) > 80:
-        raise _invalid("name", _("Give it a name of 1 to 80 characters."))
+    if not name.strip() or len(name) > 80 or not is_visible(name):
+        raise _invalid("name", _("Give it a name of 1 to 80 characters, on one line."))
 
 
 def _require_narrower(parent: APIToken, scopes: Sequence[str], tenant: Tenant | None) -> None:

@@ -18,6 +18,7 @@ from django.utils.translation import ngettext
 
 from accounts.errors import Conflict, Invalid
 from accounts.models import Tenant
+from accounts.text import is_visible
 from quotas import pool_state, sharing
 from quotas.bookings.free_slots import FreeSlots, units_of
 from quotas.models import Booking, Pool
@@ -248,7 +249,7 @@ def is_less(wish: Wish, was: Wish) -> bool:
 
 
 def _refuse_form(wish: Wish) -> None:
-    if not 1 <= len(wish.title) <= LONGEST_TITLE or not wish.title.isprintable():
+    if not 1 <= len(wish.title) <= LONGEST_TITLE or not is_visible(wish.title):
         text = _("Give it a title of at most %(most)d characters, so that people know what it is for.")
         raise _invalid("invalid_title", "title", text % {"most": LONGEST_TITLE}, _("Choose another title."))
     if not 1 <= wish.places <= MOST_PLACES:

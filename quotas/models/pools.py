@@ -7,12 +7,18 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from accounts.text import visible
 from clusters.models import Cluster
+
+# Less starts no container that offers Jupyter or SSH.
+LEAST_CPU_MILLICORES = 100
+LEAST_MEMORY_MIB = 128
 
 
 class Sharing(models.TextChoices):
@@ -31,7 +37,7 @@ class Pool(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)
-    name = models.CharField(_("name"), max_length=120)
+    name = models.CharField(_("name"), max_length=120, validators=[visible])
     cluster = models.ForeignKey(
         Cluster, on_delete=models.PROTECT, related_name="pools", verbose_name=_("cluster")
     )
@@ -142,11 +148,15 @@ class Flavor(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)
-    name = models.CharField(_("name"), max_length=120)
+    name = models.CharField(_("name"), max_length=120, validators=[visible])
     pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="flavors", verbose_name=_("pool"))
     units = models.PositiveIntegerField(_("units"), default=0, help_text=_("GPUs, instances or replicas."))
-    cpu_millicores = models.PositiveIntegerField(_("CPU (millicores)"))
-    memory_mib = models.PositiveIntegerField(_("memory (MiB)"))
+    cpu_millicores = models.PositiveIntegerField(
+        _("CPU (millicores)"), validators=[MinValueValidator(LEAST_CPU_MILLICORES)]
+    )
+    memory_mib = models.PositiveIntegerField(
+        _("memory (MiB)"), validators=[MinValueValidator(LEAST_MEMORY_MIB)]
+    )
 
     class Meta:
         verbose_name = _("flavor")

@@ -67,7 +67,8 @@ def test_only_admins_make_tenants(people: People) -> None:
 
 
 @pytest.mark.parametrize(
-    "slug", ["", "Vision", "a" * 41, "-a", "a-", "a_b", "kube-x", "system", "default", "public", "a\n"]
+    "slug",
+    ["", "Vision", "a" * 41, "-a", "a-", "a_b", "kube-x", "agent", "system", "default", "public", "a\n"],
 )
 def test_slugs_that_cannot_name_a_namespace_are_refused(people: People, slug: str) -> None:
     with pytest.raises(Invalid) as refusal:
