@@ -1,4 +1,4 @@
-"""Client addresses: their plain form, and the unit by which attempts are counted."""
+"""IP addresses: their plain form, their form in a URL, and the unit by which attempts are counted."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def neighbourhood(address: str) -> str:
     """Return what counts as one client: the IPv4 address, or the /64 that one customer gets of IPv6."""
     parsed = ip_address(address)
     return address if parsed.version == 4 else str(IPv6Address(int(parsed) >> 64 << 64))
+
+
+def bracketed(host: str) -> str:
+    """Return a host as part of a URL: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host

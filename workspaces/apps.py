@@ -11,7 +11,7 @@ class WorkspacesConfig(AppConfig):
         from django.db.models.signals import post_delete, post_save
 
         from accounts.notices import words
-        from accounts.signals import access_changed, ssh_keys_changed
+        from accounts.signals import access_changed, ssh_keys_changed, token_revoked
         from accounts.trail import trail_words as trail
         from clusters.models import Cluster
         from clusters.signals import objects_changed, reachability_changed, relisted, tick
@@ -28,8 +28,8 @@ class WorkspacesConfig(AppConfig):
         reachability_changed.connect(receivers.on_reachability_changed)
         tick.connect(receivers.on_tick)
         ssh_keys_changed.connect(receivers.on_ssh_keys_changed)
-        access_changed.connect(receivers.on_ssh_keys_changed)
-        access_changed.connect(receivers.on_access_changed)
+        access_changed.connect(receivers.on_rights_changed)
+        token_revoked.connect(receivers.on_token_revoked)
         post_save.connect(receivers.on_cluster_saved, sender=Cluster)
         for share in (Quota, TenantLimit):
             post_save.connect(receivers.on_share_changed, sender=share)

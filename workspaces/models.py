@@ -14,6 +14,8 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
 from accounts.models import Tenant
+from accounts.text import visible
+from clusters.references import valid_reference
 from quotas.models import Flavor, Pool
 
 
@@ -22,9 +24,9 @@ class Image(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)
-    name = models.CharField(_("name"), max_length=120)
+    name = models.CharField(_("name"), max_length=120, validators=[visible])
     description = models.CharField(_("description"), max_length=240, blank=True)
-    reference = models.CharField(_("container reference"), max_length=512)
+    reference = models.CharField(_("container reference"), max_length=512, validators=[valid_reference])
     offers_jupyter = models.BooleanField(_("offers Jupyter"), default=True)
     offers_ssh = models.BooleanField(_("offers SSH"), default=True)
     uid = models.PositiveIntegerField(_("user id"), default=1000)
@@ -212,7 +214,11 @@ class WorkspaceSecret(models.Model):
     """Secrets for the owner alone, encrypted (accounts.credentials.secrets): a database dump reveals none of them."""
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="secret")
+    # What the tokens of its Jupyter are made from, and how often they were replaced (state/jupyter.py).
     jupyter_token = models.TextField()
+    replaced = models.PositiveIntegerField(default=0, db_default=0)
+    # API tokens by which Jupyter's current token was asked for.
+    handed_to = models.JSONField(default=list, db_default=[])
     host_key = models.TextField(help_text=_("OpenSSH private key (ed25519), stable over all runs."))
     host_key_public = models.TextField(help_text=_("The public half, in clear."))
     host_key_fingerprint = models.CharField(max_length=64)

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from accounts.live import publish_to_all
-from accounts.models import User
+from accounts.models import APIToken, User
 from clusters import labels
 from clusters.models import Cluster
 from clusters.watch.watching import Changed
@@ -21,6 +21,7 @@ from . import enqueue
 from .cluster.observe import TROUBLE_REASONS
 from .models import Desired, Phase, Workspace
 from .runs import lifetime
+from .state import jupyter
 
 # Kubernetes events carry no labels of ours; the name of their object contains the id.
 OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
@@ -90,6 +91,20 @@ def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:
     """Enqueue these people's running workspaces, which get the new keys."""
     rows = Workspace.objects.filter(owner__in=users, desired=Desired.RUNNING)
     enqueue.reconcile(rows.values_list("pk", flat=True))
+
+
+def on_rights_changed(*, users: set[User], **_: object) -> None:
+    """Replace Jupyter's token in these people's workspaces, and bring it and the SSH keys to the cluster."""
+    on_ssh_keys_changed(users=users)
+    jupyter.replace(Workspace.objects.filter(owner__in=users, desired=Desired.RUNNING))
+    on_access_changed(users=users)
+
+
+def on_token_revoked(*, token: APIToken, **_: object) -> None:
+    """Replace Jupyter's token where it was handed out to this API token."""
+    rows = Workspace.objects.filter(owner=token.user_id, secret__handed_to__contains=str(token.pk))
+    enqueue.reconcile(rows.values_list("pk", flat=True))
+    jupyter.replace(rows)
 
 
 def on_access_changed(*, users: set[User], **_: object) -> None:

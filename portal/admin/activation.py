@@ -65,7 +65,10 @@ class Deactivate(ChangesOfAccess):
 
     def notes(self) -> list[str]:
         return [
-            _("Their sessions, open pages and open connections end at once. Nothing is deleted."),
+            _(
+                "Their sessions, open pages and connections through Berth end at once; JupyterLab and SSH at a "
+                "workspace's own address end within two minutes. Nothing is deleted."
+            ),
             _(
                 "Running workspaces are not affected: stop them in the list of workspaces, or leave that "
                 "to the tenant's owners."

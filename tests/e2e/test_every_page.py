@@ -109,7 +109,7 @@ NOT_READ = {
     "tenants/<slug:slug>/members/",
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",
-    "workspaces/<uuid:id>/jupyter/",
+    "workspaces/<uuid:id>/open/",
     "workspaces/sparklines/",
 }
 LANGUAGES = [code if code == "en" else rare(code) for code, _name in settings.LANGUAGES]

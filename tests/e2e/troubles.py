@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from tests.e2e.scene import FAR, Body, Messages, Moment, Scene
 from tests.e2e.stack import until
@@ -99,7 +99,7 @@ def gpu_that_an_admin_trusts_again(scene: Scene) -> Iterator[Happening]:
 @contextmanager
 def out_of_memory(scene: Scene) -> Iterator[Happening]:
     workspace = scene.wait(scene.launch("greedy"), "ready")
-    with Kernel(Jupyter.of(workspace)) as kernel:
+    with Kernel(Jupyter.of(scene, workspace)) as kernel:
         began = Moment()
         kernel.start("held = b'x' * 2 * 2**30")
         yield workspace, began
@@ -113,9 +113,9 @@ class Jupyter:
     token: str
 
     @classmethod
-    def of(cls, workspace: Body) -> Jupyter:
-        link = urlsplit(workspace["endpoints"]["jupyter"])
-        return cls(str(link.hostname), parse_qs(link.query)["token"][0])
+    def of(cls, scene: Scene, workspace: Body) -> Jupyter:
+        given = scene.api("POST", f"workspaces/{workspace['id']}/jupyter/")
+        return cls(str(urlsplit(given["url"]).hostname), given["token"])
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def no_node_for_its_disk(scene: Scene) -> Iterator[Happening]:
 @contextmanager
 def temporary_files(scene: Scene) -> Iterator[Happening]:
     workspace = scene.wait(scene.launch("hoarder"), "ready")
-    with Kernel(Jupyter.of(workspace)) as kernel:
+    with Kernel(Jupyter.of(scene, workspace)) as kernel:
         began = Moment()
         kernel.start(
             "import os; os.posix_fallocate(os.open('/tmp/x', os.O_CREAT | os.O_RDWR), 0, 11 * 2**30)"

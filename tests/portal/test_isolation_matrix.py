@@ -119,6 +119,7 @@ API: dict[str, dict[str, Row]] = {
     "workspaces/<uuid:id>/extend/": {"POST": replace(MANAGED, codes="200 403 403 200 200 404 403 404")},  # no end
     "workspaces/<uuid:id>/keep-alive/": {"POST": Row("200 403 403 200 200 404 403 404")},
     "workspaces/<uuid:id>/clone/": {"POST": Row("202 403 202 202 202 404 403 404")},
+    "workspaces/<uuid:id>/jupyter/": {"POST": replace(OWN, codes="201 403 403 403 403 404 403 404")},
     "workspaces/<uuid:id>/metrics/": {"GET": SEEN},
     "jobs/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
     "jobs/<uuid:id>/": {"GET": NOT_YET, "PATCH": NOT_YET_WRITE, "DELETE": NOT_YET_WRITE},
@@ -207,7 +208,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "workspaces/<uuid:id>/settings/": (SEEN_PAGE, "422 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/instead/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
-    "workspaces/<uuid:id>/jupyter/": ("302 403 403 403 403 404 302", NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/open/": ("302 403 403 403 403 404 302", NO_SUCH_METHOD),
     "workspaces/<uuid:id>/<str:verb>/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
 }
 # fmt: on

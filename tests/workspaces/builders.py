@@ -43,6 +43,7 @@ def workspace(**changes: Any) -> Workspace:
 def wanted(row: Workspace | None = None, **changes: Any) -> Wanted:
     secret = SecretValues(
         jupyter_token="t0ken",
+        gateway_token="g4te",
         host_key="host key",
         authorized_keys=["ssh-ed25519 AAAA alice"],
         env={"API_KEY": "hush"},

@@ -76,7 +76,7 @@ class Pod:
         self.folder.chmod(0o755)
         self.shell, self.path = shell, path
         self.address = f"127.{random.randint(64, 250)}.{random.randint(1, 250)}.{random.randint(2, 250)}"
-        self.token = secrets.token_urlsafe(32)
+        self.token, self.gateway_token = secrets.token_hex(32), secrets.token_hex(32)
         self.visible: list[Path] = []
         self.hidden: list[Path] = []
         self.env: dict[str, str] = {}
@@ -104,12 +104,22 @@ class Pod:
         self.authorized_keys = secret / "authorized_keys"
         shutil.copy(self.key.with_suffix(".pub"), self.authorized_keys)
         (secret / "jupyter-token").write_text(self.token)
+        (secret / "gateway-token").write_text(self.gateway_token)
         for path in secret.iterdir():
             os.chown(path, 0, UID)
             path.chmod(0o440)
         os.chown(self.home, UID, UID)
         host = (self.folder / "host.pub").read_text()
         (self.folder / "known_hosts").write_text(f"pod {host}")
+
+    def renew(self, name: str, text: str) -> None:
+        """Replace a value of the mounted Secret, as the kubelet does."""
+        path = self.folder / "berth" / "secret" / name
+        new = path.with_suffix(".new")
+        new.write_text(text)
+        os.chown(new, 0, UID)
+        new.chmod(0o440)
+        new.replace(path)
 
     def see(self, program: Path) -> None:
         """Put a program's folder on PATH, also if it was only unpacked somewhere and not installed."""
@@ -190,10 +200,14 @@ class Pod:
         options = ["IdentitiesOnly=yes", "BatchMode=yes", "HostKeyAlias=pod", known, "ConnectTimeout=5"]
         return ["-F", "none", port_flag, "2222", "-i", str(self.key), *(f"-o{option}" for option in options)]
 
+    def ssh_line(self, command: str, *options: str, user: str = USER) -> list[str]:
+        where = f"{user}@{self.address}"
+        return ["ssh", *self.ssh_options(), *options, where, *([command] if command else [])]
+
     def ssh(
         self, command: str, *options: str, user: str = USER, **how: object
     ) -> subprocess.CompletedProcess[bytes]:
-        line = ["ssh", *self.ssh_options(), *options, f"{user}@{self.address}", *filter(None, [command])]
+        line = self.ssh_line(command, *options, user=user)
         return subprocess.run(line, **{"capture_output": True, "timeout": 30, "check": False, **how})  # type: ignore[call-overload]
 
     def says(self, command: str) -> str:

@@ -28,13 +28,14 @@ from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, checked
 from workspaces import access
 from workspaces.cluster.logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
+from workspaces.gateway.scripts import hand_out
 from workspaces.launch.clone import clone
 from workspaces.launch.launch import check, launch, refuse_not_built
 from workspaces.models import Desired, Event, Image, Phase, Workspace
 from workspaces.runs import changes, lifecycle, lifetime
 from workspaces.sizes.estimate import estimate
 
-from .representation import event_json, with_related, workspace_json, workspaces_json
+from .representation import event_json, moment, with_related, workspace_json, workspaces_json
 from .serializers import (
     ChangeBody,
     CloneBody,
@@ -42,6 +43,7 @@ from .serializers import (
     EventShape,
     ExtendBody,
     ImageShape,
+    JupyterShape,
     LaunchBody,
     WorkspaceShape,
     change_of,
@@ -227,6 +229,26 @@ class KeepAliveView(OneWorkspaceView):
         access.require_manage(self.actor, self.workspace)
         checked(NoBody, request)
         return self.answer()
+
+
+class JupyterView(OneWorkspaceView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(
+        summary=gettext_noop("Address and token of Jupyter, for scripts of the owner"),
+        description=(
+            "`GET {url}api/kernels` with `Authorization: token …` answers. The token is new for every run. It ends "
+            "with the run, with your right to the workspace, and with the API token that asked for it; then ask "
+            "again. `expires_at`: when the run ends at the latest; null: no end is set."
+        ),
+        request=NoBody,
+        responses=answers({201: JupyterShape}, 404, 409),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        checked(NoBody, request)
+        url, token, end = hand_out(self.actor, self.workspace, request.get_host())
+        answer = {"url": url, "token": token, "expires_at": moment(end)}
+        return Response(answer, status=201, headers={"Cache-Control": "no-store"})
 
 
 class CloneView(OneWorkspaceView):

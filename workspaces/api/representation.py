@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -16,18 +15,18 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
-from accounts.credentials.secrets import decrypt
 from clusters.models import Cluster, Installation
 from quotas import reasons, reclaim
 from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
 from workspaces.access import is_own
+from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
 from workspaces.sizes.sizing import Size
 from workspaces.state import story
 
 from . import ssh_config
-from .ssh_config import Jump, bracketed
+from .ssh_config import Jump
 
 MAY_WAIT = (Phase.WAITING, Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 SHARED = ("tenant", "owner", "image", "pool__cluster", "flavor")
@@ -182,20 +181,11 @@ def explained(code: str, data: Json) -> Json:
 
 
 def endpoints(workspace: Workspace, jump: Jump | None = None) -> Json:
-    """Addresses of Jupyter and SSH; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`."""
+    """Link to Jupyter and address of SSH; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`."""
     if workspace.phase != Phase.READY or not workspace.host:
         return {"jupyter": None, "ssh": None}
-    jupyter = None
-    exposure = workspace.pool.cluster.exposure
-    # A node's port is open to all who reach the node, and speaks plain HTTP: prefer the way through the portal.
-    if settings.WORKSPACE_DOMAIN and workspace.jupyter_port and exposure != Cluster.Exposure.LOAD_BALANCER:
-        jupyter = f"{settings.BASE_URL}{reverse('workspace-jupyter', args=[workspace.pk])}"
-    elif workspace.jupyter_port and exposure != Cluster.Exposure.PORTAL:
-        token = quote(decrypt(workspace.secret.jupyter_token), safe="")
-        address = f"http://{bracketed(workspace.host)}:{workspace.jupyter_port}"
-        # /login redirects once and leaves a cookie; /lab would keep the token in the address bar
-        jupyter = f"{address}/login?next=%2Flab&token={token}"
-    return {"jupyter": jupyter, "ssh": ssh_endpoint(workspace, jump)}
+    link = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"
+    return {"jupyter": link if hosts.jupyter_of(workspace) else None, "ssh": ssh_endpoint(workspace, jump)}
 
 
 def ssh_endpoint(workspace: Workspace, jump: Jump | None) -> Json | None:

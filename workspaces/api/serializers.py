@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
+from quotas.models.pools import LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB
 from quotas.pools.needs import GpuAsked
 from quotas.scheduling.forecast import Confidence
 from workspaces.launch.launch import ENV_NAME, LaunchSpec, refuse_not_built
@@ -55,8 +56,8 @@ class SettingsBody(StrictSerializer):
     gpu = GpuBody(required=False)
     gpus = serializers.FloatField(required=False, min_value=0, max_value=4096)
     gpu_memory_mib = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_MIB)
-    cpu = serializers.FloatField(required=False, min_value=0.1, max_value=1024)
-    memory_mib = serializers.IntegerField(required=False, min_value=128, max_value=LARGEST_MIB)
+    cpu = serializers.FloatField(required=False, min_value=LEAST_CPU_MILLICORES / 1000, max_value=1024)
+    memory_mib = serializers.IntegerField(required=False, min_value=LEAST_MEMORY_MIB, max_value=LARGEST_MIB)
     disk_mib = serializers.IntegerField(required=False, min_value=0, max_value=LARGEST_MIB)
     max_runtime_minutes = serializers.IntegerField(
         required=False,
@@ -219,8 +220,16 @@ class SSHShape(DirectSSHShape):
     jump = JumpSSHShape(allow_null=True, help_text="The way through Berth, where that is set up.")
 
 
+class JupyterShape(serializers.Serializer[Any]):
+    url = serializers.CharField()
+    token = serializers.CharField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+
+
 class EndpointsShape(serializers.Serializer[Any]):
-    jupyter = serializers.CharField(allow_null=True)
+    jupyter = serializers.CharField(
+        allow_null=True, help_text="Link for a browser that is signed in to Berth."
+    )
     ssh = SSHShape(allow_null=True)
 
 

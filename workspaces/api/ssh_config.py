@@ -10,6 +10,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from accounts.addresses import bracketed
 from workspaces.launch.keys import fingerprint
 from workspaces.models import Workspace
 
@@ -74,8 +75,3 @@ def host_alias(workspace: Workspace) -> str:
 def host_nickname(name: str) -> str:
     """Return the workspace's name as one word that ssh accepts as a host."""
     return "berth-" + re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.").lower()
-
-
-def bracketed(host: str) -> str:
-    """Return a host as part of an address: IPv6 in brackets."""
-    return f"[{host}]" if ":" in host else host

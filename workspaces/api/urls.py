@@ -21,6 +21,7 @@ urlpatterns = [
     path("workspaces/<uuid:id>/restart/", api.RestartView.as_view(), name="workspace-restart"),
     path("workspaces/<uuid:id>/events/", api.EventsView.as_view(), name="workspace-events"),
     path("workspaces/<uuid:id>/logs/", api.LogsView.as_view(), name="workspace-logs"),
+    path("workspaces/<uuid:id>/jupyter/", api.JupyterView.as_view(), name="workspace-jupyter"),
     path("images/", api.ImagesView.as_view(), name="images"),
     path("estimate/", api.EstimateView.as_view(), name="estimate"),
     path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),

@@ -84,6 +84,7 @@ def trial_pod(wanted: Wanted) -> dict[str, Any]:
 def secret(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
     values = {
         "jupyter-token": wanted.secret.jupyter_token,
+        "gateway-token": wanted.secret.gateway_token,
         "ssh_host_ed25519_key": wanted.secret.host_key,
         "authorized_keys": "".join(f"{key}\n" for key in wanted.secret.authorized_keys),
     } | {pod.secret_env_key(name): value for name, value in wanted.secret.env.items()}

@@ -16,6 +16,7 @@ from quotas import sharing
 from quotas.models import Claim, Pool
 from quotas.pools.nodes import unwell_nodes
 from workspaces.models import Workspace
+from workspaces.state import jupyter
 
 from .tenancy import tenant_labels
 
@@ -66,6 +67,7 @@ class SecretValues:
     """Clear values for the Secret, which repr does not show."""
 
     jupyter_token: str
+    gateway_token: str
     host_key: str
     authorized_keys: Sequence[str]
     env: Mapping[str, str]
@@ -88,7 +90,8 @@ def wanted_of(workspace: Workspace, claim: Claim) -> Wanted:
         bad_gpus=avoided(workspace.pool),
         unwell_nodes={} if workspace.ready_at else unwell_nodes(workspace.pool),
         secret=SecretValues(
-            jupyter_token=decrypt(secret.jupyter_token),
+            jupyter_token=jupyter.token(workspace),
+            gateway_token=jupyter.gateway_token(workspace),
             host_key=decrypt(secret.host_key),
             authorized_keys=authorized_keys(workspace),
             env=secret.clear_env(),

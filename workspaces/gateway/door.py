@@ -66,6 +66,8 @@ async def _request(
         await refuse(send, 400, _("An address on this host begins with a slash."))
     elif scope["path"] == ENTER:
         await _enter(scope, send, workspace_id, headers)
+    elif scope["path"].startswith(hosts.RESERVED):
+        await refuse(send, 404, _("Addresses under /_berth/ belong to Berth. There is nothing here."))
     elif not hosts.is_own_page(scope["method"], headers):
         await refuse(
             send, 403, _("This request came from another page. Only the workspace's own pages may send it.")
@@ -93,7 +95,7 @@ async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
     elif headers.get("sec-fetch-mode") == "navigate" or "text/html" in headers.get("accept", ""):
         # The portal decides: it signs the person in, says why nothing runs, or issues a new ticket.
         where = f"workspaces/{workspace_id}/" + (
-            "" if guest else f"jupyter/?next={quote(upstream.asked(scope))}"
+            "" if guest else f"open/?next={quote(upstream.asked(scope))}"
         )
         await redirect(send, f"{_portal(headers)}/{where}")
     elif guest is None:
@@ -130,7 +132,7 @@ async def _enter(scope: Scope, send: Any, workspace_id: UUID, headers: dict[str,
     secret = await database_sync_to_async(passes.enter)(asked.get("ticket", ""), workspace_id)
     portal = asked.get("from", "")
     if secret is None:  # used or too old: the portal issues another
-        where = f"{hosts.portal_from(headers['host'], portal)}/workspaces/{workspace_id}/jupyter/"
+        where = f"{hosts.portal_from(headers['host'], portal)}/workspaces/{workspace_id}/open/"
         await redirect(send, where)
         return
     await redirect(
@@ -153,11 +155,18 @@ def cookie_name() -> str:
 
 
 async def _guest(headers: dict[str, str], workspace_id: UUID) -> tuple[str, Guest | None]:
-    """Return the first valid pass: over plain HTTP, another workspace's page may have set a cookie of this name."""
+    """Return the first valid pass, else Jupyter's token that a script brings.
+
+    Several passes: over plain HTTP, another workspace's page may have set a cookie of this name.
+    """
     for value in passes_in(headers)[:MOST_PASSES]:
         secret = value.partition(".")[0]
         if guest := await guests.guest_of(secret, workspace_id):
             return secret, guest
+    kind, _space, token = headers.get("authorization", "").partition(" ")
+    secret = passes.SCRIPT + token.strip()
+    if kind.lower() in ("token", "bearer") and (guest := await guests.guest_of(secret, workspace_id)):
+        return secret, guest
     return "", None
 
 

@@ -18,7 +18,7 @@ from .passes import Guest, admitted
 
 TRUSTED_SECONDS = 2.0
 MOST_KNOWN = 10_000
-LONGEST_SECRET = 64
+LONGEST_SECRET = 80
 # Long answers and sockets are checked again: no signal reports a session that expires.
 STREAM_RECHECK_SECONDS = 5.0
 SOCKET_RECHECK_SECONDS = 60.0

@@ -8,7 +8,12 @@ from uuid import UUID
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-ENTER = "/_berth/enter"
+from clusters.models import Cluster
+from workspaces.models import Workspace
+from workspaces.state import jupyter
+
+RESERVED = "/_berth/"
+ENTER = f"{RESERVED}enter"
 
 
 def is_on() -> bool:
@@ -26,6 +31,12 @@ def workspace_at(host: str) -> UUID | None:
     except ValueError:
         return None
     return named if str(named) == label else None  # only the canonical spelling of an id counts
+
+
+def jupyter_of(workspace: Workspace) -> str:
+    """Return the address of its Jupyter, if people can open it: through the portal, or at that address. Else empty."""
+    reachable = is_on() or workspace.pool.cluster.exposure != Cluster.Exposure.PORTAL
+    return jupyter.address(workspace) if reachable else ""
 
 
 def origin_of(workspace_id: UUID, host: str) -> str:

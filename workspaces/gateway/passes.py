@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,15 +11,17 @@ from uuid import UUID
 from django.utils import timezone
 
 from accounts.access import Actor
-from accounts.credentials.secrets import decrypt
 from accounts.credentials.sign_in import person_of
 from accounts.credentials.tokens import digest
 from accounts.errors import Refusal
 from accounts.locks import forget
+from accounts.models import User
 from workspaces import access
-from workspaces.api.ssh_config import bracketed
-from workspaces.models import GatewayPass, Phase, Workspace
+from workspaces.models import GatewayPass, Workspace
+from workspaces.state import jupyter
 
+# Before Jupyter's token, where a pass may stand.
+SCRIPT = "token "
 TICKET_LIFETIME = timedelta(seconds=60)
 MOST_PER_SESSION = 20  # per workspace: a page that opens Jupyter over and over must not fill the table
 
@@ -56,22 +59,34 @@ def enter(ticket: str, workspace_id: UUID) -> str | None:
 
 
 def admitted(secret: str, workspace_id: UUID) -> Guest | None:
-    """Return the pass's guest, or None if the session ended or its person lost the right to this workspace."""
-    related = ("workspace__tenant", "workspace__owner", "workspace__secret")
-    found = (
-        GatewayPass.objects.select_related(*related)
-        .filter(digest=digest(secret), workspace_id=workspace_id, is_ticket=False)
-        .first()
-    )
-    user = person_of(found.session_id) if found else None
-    if found is None or user is None:
+    """Return the guest of a pass, or of Jupyter's token after SCRIPT.
+
+    None if the session or the token ended, or its person lost the right to this workspace.
+    """
+    related = ("tenant", "owner", "secret")
+    workspace = Workspace.objects.select_related(*related).filter(pk=workspace_id).first()
+    if workspace is None:
         return None
-    workspace = found.workspace
+    by_token = secret.startswith(SCRIPT)
+    user = _bearer(secret.removeprefix(SCRIPT), workspace) if by_token else _holder(secret, workspace)
+    if user is None:
+        return None
     try:
         access.require_own(Actor(user), workspace)
     except Refusal:
         return None
-    if workspace.phase != Phase.READY or not workspace.host or not workspace.jupyter_port:
-        return Guest(user.pk)
-    upstream = f"http://{bracketed(workspace.host)}:{workspace.jupyter_port}"
-    return Guest(user.pk, upstream, decrypt(workspace.secret.jupyter_token))
+    address = jupyter.address(workspace).rstrip("/")
+    return Guest(user.pk, address, jupyter.gateway_token(workspace)) if address else Guest(user.pk)
+
+
+def _holder(secret: str, workspace: Workspace) -> User | None:
+    """Person of the session that a pass came from."""
+    passes = GatewayPass.objects.filter(digest=digest(secret), workspace=workspace, is_ticket=False)
+    session_key = passes.values_list("session_id", flat=True).first()
+    return person_of(session_key) if session_key else None
+
+
+def _bearer(token: str, workspace: Workspace) -> User | None:
+    """Person whose script brings Jupyter's token: the owner."""
+    known = hmac.compare_digest(token.encode(), jupyter.token(workspace).encode())
+    return workspace.owner if known and workspace.owner.is_active else None

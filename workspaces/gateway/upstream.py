@@ -21,6 +21,8 @@ NOT_PASSED = {
 # Headers that act beyond this host's pages, or on a proxy before Berth; our server adds the last two itself.
 NOT_BACK = {"clear-site-data", "service-worker-allowed", "x-sendfile", "date", "server"}
 PASS_COOKIES = ("berth_pass", "__Host-berth_pass")
+# Jupyter's login (`username-<host>`) would also open it at its own address; its `_xsrf` is for logins by cookie.
+JUPYTERS_COOKIES = ("username-", "_xsrf")
 
 Header = tuple[bytes, bytes]
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
@@ -81,8 +83,13 @@ def _of_connection(headers: Iterable[Header]) -> set[str]:
 
 
 def without_pass(cookie: str) -> str:
-    kept = [part.strip() for part in cookie.split(";") if part.partition("=")[0].strip() not in PASS_COOKIES]
+    kept = [part.strip() for part in cookie.split(";") if not _stays_here(part.partition("=")[0].strip())]
     return "; ".join(kept)
+
+
+def _stays_here(name: str) -> bool:
+    """Return True for cookies that pass in neither direction."""
+    return name in PASS_COOKIES or name.startswith(JUPYTERS_COOKIES)
 
 
 def back(headers: Iterable[Header]) -> list[Header]:
@@ -99,9 +106,9 @@ def back(headers: Iterable[Header]) -> list[Header]:
 
 
 def on_this_host(cookie: bytes) -> bytes:
-    """Return the cookie without its domain; empty if it has the name of a pass."""
+    """Return the cookie without its domain; empty if it must not pass."""
     parts = cookie.decode("latin-1").split(";")
-    if parts[0].strip().lstrip("=").partition("=")[0].strip() in PASS_COOKIES:
+    if _stays_here(parts[0].strip().lstrip("=").partition("=")[0].strip()):
         return b""
     kept = [part for part in parts if part.strip().partition("=")[0].strip().lower() != "domain"]
     return ";".join(kept).encode("latin-1")

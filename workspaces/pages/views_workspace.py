@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -21,12 +22,13 @@ from accounts.notices import inbox
 from accounts.rest.actors import actor_of
 from quotas.estimates import Estimator
 from workspaces import access
-from workspaces.api.representation import endpoints, event_json, workspace_json
+from workspaces.api.representation import event_json, workspace_json
 from workspaces.gateway import hosts, passes
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.runs import lifecycle, lifetime
 from workspaces.sizes.estimate import alternatives
 from workspaces.sizes.sizing import Size
+from workspaces.state import jupyter
 
 from .same_launch import body_of_workspace, curl, holds_credentials
 from .timeline import start_took, timeline
@@ -147,8 +149,8 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
 @never_cache
 @login_required
 @require_GET
-def jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
-    """Redirect to JupyterLab: through the portal if that is set up, else at the workspace's own address.
+def open_jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Redirect to JupyterLab with a ticket: through the portal if that is set up, else to the workspace's own address.
 
     Only for a person who opens it: pages of other workspaces are of the same site, so their requests carry the session.
     """
@@ -157,11 +159,16 @@ def jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
     workspace = access.get(actor, id)
     access.require_own(actor, workspace)
-    direct = endpoints(workspace)["jupyter"]
-    if direct is None:
+    address = hosts.jupyter_of(workspace)
+    if not address:
         return redirect("workspace", id=id)
-    if not hosts.is_on():
-        return redirect(direct)
-    ticket = passes.hand_over(str(request.session.session_key), workspace)
     then = request.GET.get("next", "/lab")
-    return redirect(hosts.way_in(id, request.get_host(), ticket=ticket, then=then))
+    if hosts.is_on():
+        ticket = passes.hand_over(str(request.session.session_key), workspace)
+        way_in = hosts.way_in(id, request.get_host(), ticket=ticket, then=then)
+    else:
+        # /login redirects once and leaves a cookie; /lab would keep the ticket in the address bar
+        way_in = f"{address}login?{urlencode({'next': then, 'token': jupyter.ticket(workspace)})}"
+    answer = redirect(way_in)
+    answer["Referrer-Policy"] = "no-referrer"
+    return answer

@@ -1,26 +1,102 @@
-"""Configuration of a workspace's Jupyter, for jupyter-lab --config. Command line and log never hold the token."""
+"""Configuration of a workspace's Jupyter, for jupyter-lab --config. Command line and log never hold the tokens."""
 
 from __future__ import annotations
 
+import gc
 import hashlib
+import hmac
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+from jupyter_server.auth.identity import IdentityProvider, User
+from tornado.ioloop import PeriodicCallback
+from tornado.websocket import WebSocketHandler
+
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
+SECRET = Path(__file__).parent.parent / "secret"
+REREAD_SECONDS = 2
+POLICY_VIOLATION = 1008  # RFC 6455, 7.4.1
 
 # The shell started Jupyter in the background, where Ctrl-C is ignored; kernels and terminals would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
-token = (Path(__file__).parent.parent / "secret" / "jupyter-token").read_text().strip()
-if not token:
+
+def secret(name: str) -> str:
+    """Return a value of the mounted Secret, which the kubelet renews within about a minute of a change."""
+    return (SECRET / name).read_text().strip()
+
+
+def cookie_secret(token: str) -> bytes:
+    return hashlib.sha256(b"cookies of " + token.encode()).digest()
+
+
+class WorkspaceIdentity(IdentityProvider):  # type: ignore[misc]
+    """Sign-in by Berth's gateway, by the token of scripts, or by a ticket made from that token, for one use.
+
+    When the token is replaced, cookies and open websockets that came by the old one end. Kernels go on.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.used: dict[str, int] = {}
+        self.watch = PeriodicCallback(self.renew, REREAD_SECONDS * 1000)
+        self.watch.start()
+
+    def renew(self) -> None:
+        """Take up a new token."""
+        token = secret("jupyter-token")
+        if token == str(self.token):
+            return
+        self.token: str = token
+        self.parent.web_app.settings["cookie_secret"] = cookie_secret(token)
+        for handler in [one for one in gc.get_objects() if isinstance(one, WebSocketHandler)]:
+            if not same(self.get_token(handler) or "", secret("gateway-token")):
+                handler.close(POLICY_VIOLATION, "The sign-in ended. Open the workspace from Berth again.")
+
+    def get_user_token(self, handler: Any) -> User | None:
+        given = self.get_token(handler) or ""
+        self.renew()
+        known = same(given, self.token) or same(given, secret("gateway-token")) or self.takes_ticket(given)
+        return self.generate_anonymous_user(handler) if known else None
+
+    def takes_ticket(self, given: str) -> bool:
+        """Return True if the ticket `<end>.<nonce>.<HMAC>` is right, in time and new."""
+        what, _dot, proof = given.rpartition(".")
+        end, now = what.partition(".")[0], time.time()
+        if not same(proof, hmac.new(self.token.encode(), what.encode(), "sha256").hexdigest()):
+            return False
+        self.used = {ticket: until for ticket, until in self.used.items() if until > now}
+        if int(end) < now or what in self.used:
+            return False
+        self.used[what] = int(end)
+        return True
+
+    def process_login_form(self, handler: Any) -> User | None:
+        typed = handler.get_argument("password", default="")
+        return self.generate_anonymous_user(handler) if same(typed, self.token) else None
+
+    def generate_anonymous_user(self, handler: Any) -> User:
+        """Return the one person of this server."""
+        name = os.environ["USER"]
+        return User(username=name, name=name, display_name=name, initials=name[:1].upper())
+
+
+def same(given: str, known: str) -> bool:
+    """Compare two secrets. Nothing is the same as an empty one."""
+    return given != "" and hmac.compare_digest(given.encode(), known.encode())
+
+
+if not secret("jupyter-token"):
     sys.exit("workspace: the Jupyter token is empty, and an empty token would let everybody in")
-c.IdentityProvider.token = token
-# The browser that opened the link stays signed in over stop and start.
-c.ServerApp.cookie_secret = hashlib.sha256(b"cookies of " + token.encode()).digest()
+c.ServerApp.identity_provider_class = WorkspaceIdentity
+c.IdentityProvider.token = secret("jupyter-token")
+# Cookies end with the token that they came by.
+c.ServerApp.cookie_secret = cookie_secret(secret("jupyter-token"))
 
 c.ServerApp.ip = os.environ.get("POD_IP", "0.0.0.0")  # noqa: S104 (the container's own network)
 c.ServerApp.port = 8888

@@ -30,6 +30,8 @@ PORT = 2222
 CHUNK_BYTES = 65536
 MAX_UNAUTHENTICATED = 30
 SECRET = Path(__file__).parent.parent / "secret"
+KEYS = SECRET / "authorized_keys"
+KEYS_READ_SECONDS = 2
 USER = pwd.getpwuid(os.getuid()).pw_name
 HOME = os.environ["HOME"]
 SHELL = os.environ.get("SHELL", "/bin/sh")
@@ -41,6 +43,7 @@ class Door(asyncssh.SSHServer):
     """SSH server for the image's user alone, with a key of the list as it is at this moment."""
 
     knocking: set[asyncssh.SSHServerConnection] = set()
+    inside: set[asyncssh.SSHServerConnection] = set()
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self.conn = conn
@@ -50,17 +53,19 @@ class Door(asyncssh.SSHServer):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.knocking.discard(self.conn)
+        self.inside.discard(self.conn)
 
     def begin_auth(self, username: str) -> bool:
         keys = None
         if username == USER:
             with contextlib.suppress(OSError, ValueError):  # an unreadable or empty list lets nobody in
-                keys = asyncssh.read_authorized_keys(str(SECRET / "authorized_keys"))
+                keys = asyncssh.read_authorized_keys(str(KEYS))
         self.conn.set_authorized_keys(keys)
         return True
 
     def auth_completed(self) -> None:
         self.knocking.discard(self.conn)
+        self.inside.add(self.conn)
         log.info("%s signed in from %s", USER, self.conn.get_extra_info("peername")[0])
 
     def connection_requested(
@@ -265,6 +270,20 @@ async def serve(process: asyncssh.SSHServerProcess[bytes]) -> None:
     await session.run()
 
 
+async def watch_keys() -> None:
+    """End all connections when a key is removed: their person may have lost the right. Other keys connect again."""
+    known = set[str]()
+    while True:
+        with contextlib.suppress(OSError):  # the kubelet is replacing it
+            now = set(KEYS.read_text().splitlines())
+            if known - now:
+                log.info("an SSH key was removed, all connections end")
+                for connection in list(Door.inside):
+                    connection.abort()
+            known = now
+        await asyncio.sleep(KEYS_READ_SECONDS)
+
+
 async def main() -> None:
     os.chdir(HOME)
     await asyncssh.listen(
@@ -285,7 +304,7 @@ async def main() -> None:
         keepalive_interval=60,
         keepalive_count_max=3,
     )
-    await asyncio.Event().wait()
+    await watch_keys()
 
 
 if __name__ == "__main__":

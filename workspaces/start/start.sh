@@ -110,14 +110,41 @@ Subsystem sftp $1
 CONFIG
 }
 
+# watch_keys: when a key is removed from the list, all sessions end; whoever still has a key connects again. sshd itself
+# only checks new connections. A session is a child of the listening sshd.
+watch_keys() {
+  keys=$BERTH_SECRET/authorized_keys known=$(cat "$keys")
+  while sleep 5; do
+    now=$(cat "$keys") || continue
+    [ "$now" != "$known" ] || continue
+    gone=$(echo "$known" | while read -r key; do
+      case "
+$now
+" in *"
+$key
+"*) ;; *) echo gone ;; esac
+    done)
+    known=$now
+    [ -n "$gone" ] || continue
+    say "an SSH key was removed, all sessions end"
+    for stat in /proc/[0-9]*/stat; do
+      read -r pid _ _ parent _ <"$stat" && [ "$parent" = "$1" ] && kill -TERM "$pid"
+    done 2>/dev/null
+  done
+}
+
 # keep_running COMMAND…: starts it again when it dies; 3 says that it can never run here
 keep_running() {
-  trap 'kill "$BERTH_CHILD" 2>/dev/null; exit' TERM
+  trap 'kill "$BERTH_CHILD" "$BERTH_WATCH" 2>/dev/null; exit' TERM
   while :; do
     "$@" &
     BERTH_CHILD=$!
+    [ -z "$BERTH_SSHD" ] || watch_keys "$BERTH_CHILD" &
+    BERTH_WATCH=$!
     wait "$BERTH_CHILD"
-    [ $? -ne 3 ] || break
+    BERTH_ENDED=$?
+    kill "$BERTH_WATCH" 2>/dev/null
+    [ $BERTH_ENDED -ne 3 ] || break
     say "the SSH server ended, starting it again"
     sleep 1
   done

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from accounts.credentials.secrets import decrypt
 from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
 from workspaces.api.representation import event_json, workspace_json
@@ -24,16 +23,15 @@ def test_through_the_portal_alone_the_link_is_the_portals_own(cast: Cast, settin
     cast.cluster.exposure = cast.cluster.Exposure.PORTAL
     cast.cluster.save()
     workspace = make_workspace(cast, cast.bob)
-    link = f"http://testserver/workspaces/{workspace.pk}/jupyter/" if domain else None
+    link = f"http://testserver/workspaces/{workspace.pk}/open/" if domain else None
     assert workspace_json(workspace, cast.bob)["endpoints"] == {"jupyter": link, "ssh": None}
 
 
 def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     shown = workspace_json(workspace, cast.bob)
-    token = decrypt(workspace.secret.jupyter_token)
     assert shown["endpoints"] == {
-        "jupyter": f"http://127.0.1.5:8888/login?next=%2Flab&token={token}",
+        "jupyter": f"http://testserver/workspaces/{workspace.pk}/open/",
         "ssh": {
             "host": "127.0.1.5",
             "port": 22,
@@ -142,7 +140,6 @@ def test_a_name_cannot_add_lines_to_the_ssh_config(cast: Cast, name: str, host: 
 def test_an_address_of_version_6_and_another_port(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, host="fd00::5", ssh_port=2222)
     endpoints = workspace_json(workspace, cast.bob)["endpoints"]
-    assert endpoints["jupyter"].startswith("http://[fd00::5]:8888/login?next=%2Flab&token=")
     assert endpoints["ssh"]["command"].startswith("ssh -p 2222 -o HostKeyAlias=berth-")
     assert endpoints["ssh"]["command"].endswith(" jovyan@fd00::5")
 

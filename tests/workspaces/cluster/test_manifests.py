@@ -137,7 +137,9 @@ def test_a_digest_changes_with_the_object_and_only_then() -> None:
         return str(manifests.stamped(body)["metadata"]["annotations"][HASH])
 
     def secret(*keys: str) -> dict[str, Any]:
-        values = SecretValues(jupyter_token="t", host_key="h", authorized_keys=keys, env={})
+        values = SecretValues(
+            jupyter_token="t", gateway_token="g", host_key="h", authorized_keys=keys, env={}
+        )
         return manifests.secret(wanted(secret=values), OWNER)
 
     # The ConfigMap does not hold the environment.

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
+import secrets
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from tests.workspaces.package import make_package
 from tests.workspaces.podlike import UID, USER, Pod, pod_of_trial_image, until
@@ -69,6 +74,58 @@ def test_the_link_signs_in_by_one_redirect_and_no_page_tells_where_from(running:
     ).stdout  # fmt: skip
     assert "302 Found" in answer and "Location: /lab\n" in answer and "Set-Cookie: username-" in answer
     assert "Referrer-Policy: no-referrer" in answer
+
+
+def ticket(pod: Pod, seconds: int = 60) -> str:
+    what = f"{int(time.time()) + seconds}.{secrets.token_hex(8)}"
+    return f"{what}.{hmac.new(pod.token.encode(), what.encode(), 'sha256').hexdigest()}"
+
+
+def test_the_gateways_token_and_a_ticket_for_one_use_let_in(running: Pod) -> None:
+    assert running.get("/api/contents", Authorization=f"token {running.gateway_token}")[0] == 200
+    good, late = ticket(running), ticket(running, seconds=-1)
+    forged = f"{good.rpartition('.')[0]}0.{good.rpartition('.')[2]}"
+    codes = [running.get(f"/api/contents?token={given}")[0] for given in (late, forged, good, good)]
+    assert codes == [403, 403, 200, 403]
+
+
+def test_a_replaced_token_ends_cookies_and_websockets_but_neither_kernels_nor_the_gateway(pod: Pod) -> None:
+    pod.start(ENV)
+    pod.wait_for_jupyter()
+    sign_in = ["curl", "-sS", "-D-", "-o/dev/null", f"http://{pod.address}:8888/login?token={ticket(pod)}"]
+    answer = subprocess.run(sign_in, capture_output=True, text=True, check=True).stdout
+    cookie = next(line for line in answer.splitlines() if line.startswith("Set-Cookie: username-"))
+    cookie = cookie.removeprefix("Set-Cookie: ").partition(";")[0]
+    assert pod.get("/api/contents", Cookie=cookie)[0] == 200
+    through_berth = SimpleNamespace(address=pod.address, token=pod.gateway_token)
+    with Kernel(through_berth) as kept, Terminal(pod) as direct:
+        kept.run("x = 41")
+        old, pod.token = pod.token, secrets.token_hex(32)
+        pod.renew("jupyter-token", pod.token)
+        with pytest.raises(ConnectionClosed):
+            while True:
+                direct.socket.recv(timeout=30)
+        assert pod.get("/api/contents", Cookie=cookie)[0] == 403
+        assert pod.get("/api/contents", Authorization=f"token {old}")[0] == 403
+        assert pod.get("/api/contents", Authorization=f"token {pod.token}")[0] == 200
+        assert kept.run("x + 1") == "42"
+
+
+@pytest.mark.parametrize("sshd", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_removed_ssh_key_ends_its_sessions(sshd: bool, request: pytest.FixtureRequest) -> None:
+    pod = pod_of_trial_image(sshd=sshd)
+    request.addfinalizer(pod.destroy)
+    pod.start(ENV)
+    pod.wait_for_ssh()
+    own = pod.authorized_keys.read_text()
+    with subprocess.Popen(pod.ssh_line("echo in; exec sleep 600"), stdout=subprocess.PIPE) as session:
+        assert session.stdout is not None
+        assert session.stdout.readline() == b"in\n"
+        pod.renew("authorized_keys", "")
+        assert session.wait(60) == 255
+    assert pod.ssh("true").returncode == 255
+    pod.renew("authorized_keys", own)
+    assert pod.ssh("true").returncode == 0
 
 
 def test_neither_log_nor_command_lines_nor_the_home_hold_the_token(running: Pod) -> None:

@@ -81,7 +81,7 @@ def test_a_ready_workspace_offers_jupyter_and_ssh(cast: Cast) -> None:
     ssh_keys.add(cast.bob, "laptop", KEY)
     page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/")
     text = page.content.decode()
-    assert f'href="/workspaces/{workspace.pk}/jupyter/" target="_blank" rel="noopener"' in text
+    assert f'href="/workspaces/{workspace.pk}/open/" target="_blank" rel="noopener"' in text
     assert "token=" not in text
     assert f"ssh -o HostKeyAlias=berth-{workspace.pk} jovyan@127.0.1.5" in words(page)
     assert 'href="vscode://vscode-remote/ssh-remote+jovyan@127.0.1.5:22/home/jovyan"' in text
@@ -91,13 +91,13 @@ def test_a_ready_workspace_offers_jupyter_and_ssh(cast: Cast) -> None:
 def test_without_the_gateway_jupyter_opens_at_its_own_address(cast: Cast, settings: Any) -> None:
     settings.WORKSPACE_DOMAIN = ""
     workspace = make_workspace(cast, cast.bob)
-    answer = browser(cast.bob).get(f"/workspaces/{workspace.pk}/jupyter/")
+    answer = browser(cast.bob).get(f"/workspaces/{workspace.pk}/open/")
     assert re.fullmatch(r"http://127\.0\.1\.5:8888/login\?next=%2Flab&token=.+", answer["Location"])
 
 
 def test_the_jupyter_link_of_a_stopped_workspace_leads_to_its_page(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, Phase.STOPPED)
-    answer = browser(cast.bob).get(f"/workspaces/{workspace.pk}/jupyter/")
+    answer = browser(cast.bob).get(f"/workspaces/{workspace.pk}/open/")
     assert answer["Location"] == f"/workspaces/{workspace.pk}/"
 
 

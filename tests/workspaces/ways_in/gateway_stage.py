@@ -145,7 +145,7 @@ class Stage:
         def ask() -> str:
             client = Client(headers={"Host": f"localhost:{self.port}"})
             client.force_login(actor.user)
-            answer = client.get(f"/workspaces/{wanted.pk}/jupyter/?next=/lab/tree/a.ipynb")
+            answer = client.get(f"/workspaces/{wanted.pk}/open/?next=/lab/tree/a.ipynb")
             return answer["Location"] if answer.status_code == 302 else ""
 
         return str(await in_thread(ask)())

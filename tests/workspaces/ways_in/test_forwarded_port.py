@@ -67,7 +67,7 @@ async def test_everything_stays_on_the_port_and_the_name_that_the_browser_has(
         portal, own = f"http://{name}:{port}", f"http://{stage.workspace.pk}.localhost:{port}"
         await sign_in(stage, portal)
 
-        async with stage.browser.get(f"{portal}/workspaces/{stage.workspace.pk}/jupyter/") as answer:
+        async with stage.browser.get(f"{portal}/workspaces/{stage.workspace.pk}/open/") as answer:
             steps = [str(step.url.origin()) for step in answer.history]
             assert (steps, str(answer.url)) == ([portal, own], f"{own}/lab")
             assert (await answer.json())["headers"]["Host"] == f"{stage.workspace.pk}.localhost:{port}"
@@ -83,7 +83,7 @@ async def test_everything_stays_on_the_port_and_the_name_that_the_browser_has(
         await ends_at(stage, f"{own}/lab", f"{portal}/workspaces/{stage.workspace.pk}/")
         await in_thread(GatewayPass.objects.all().delete)()
         guests._known.clear()  # the pass has ended, and still names the portal
-        await ends_at(stage, f"{own}/lab", f"{portal}/workspaces/{stage.workspace.pk}/jupyter/?next=/lab")
+        await ends_at(stage, f"{own}/lab", f"{portal}/workspaces/{stage.workspace.pk}/open/?next=/lab")
 
 
 async def ends_at(stage: Stage, asked: str, expected: str) -> None:

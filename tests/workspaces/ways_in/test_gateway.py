@@ -63,7 +63,7 @@ async def test_without_a_pass_pages_go_to_the_portal_and_programs_are_refused(st
         assert answer.status == 303
         assert (
             answer.headers["Location"]
-            == f"http://testserver:{stage.port}/workspaces/{stage.workspace.pk}/jupyter/?next=/lab%3Fx%3D1"
+            == f"http://testserver:{stage.port}/workspaces/{stage.workspace.pk}/open/?next=/lab%3Fx%3D1"
         )
 
 
@@ -113,7 +113,7 @@ async def test_who_loses_the_right_or_signs_out_is_out_within_seconds_and_their_
 async def test_signing_out_of_the_portal_ends_what_it_opened(stage: Stage) -> None:
     client = Client(headers={"Host": f"localhost:{stage.port}"})
     await in_thread(client.force_login)(stage.cast.bob.user)
-    link = (await in_thread(client.get)(f"/workspaces/{stage.workspace.pk}/jupyter/"))["Location"]
+    link = (await in_thread(client.get)(f"/workspaces/{stage.workspace.pk}/open/"))["Location"]
     async with stage.browser.get(link, allow_redirects=False):
         pass
     async with stage.browser.ws_connect(stage.at("/socket")) as open_socket:

@@ -169,7 +169,7 @@ def test_a_page_that_opens_jupyter_over_and_over_fills_no_table(
     client = Client(headers={"Host": "localhost:8000"})
     client.force_login(cast.bob.user)
     for _ in range(5):
-        client.get(f"/workspaces/{workspace.pk}/jupyter/")
+        client.get(f"/workspaces/{workspace.pk}/open/")
     assert GatewayPass.objects.count() == 3
 
 
@@ -178,7 +178,7 @@ def test_only_a_person_who_opens_a_page_is_handed_over(cast: Cast, mode: str) ->
     workspace = make_workspace(cast, cast.bob)
     client = Client(headers={"Host": "localhost:8000", "Sec-Fetch-Mode": mode})
     client.force_login(cast.bob.user)
-    answer = client.get(f"/workspaces/{workspace.pk}/jupyter/")
+    answer = client.get(f"/workspaces/{workspace.pk}/open/")
     assert (answer.status_code, GatewayPass.objects.count()) == (403, 0)
 
 

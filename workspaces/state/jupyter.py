@@ -1,0 +1,56 @@
+"""Address and tokens of a workspace's Jupyter. The tokens are made from one stored seed, and are new for every run.
+
+- The gateway's token never leaves Berth, which checks the person of each request itself.
+- The token for scripts, and for the workspace's own address, is replaced as soon as its person loses a right or signs
+  out: Jupyter reads its Secret again and again (`start/jupyter_config.py`).
+- A ticket, made from that token, lets one browser in once.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+
+from django.db.models import F, QuerySet
+
+from accounts.addresses import bracketed
+from accounts.credentials.secrets import decrypt
+from accounts.locks import for_change
+from workspaces.models import Phase, Workspace, WorkspaceSecret
+
+# Lifetime of a ticket. The clocks of Berth and the node may differ a little.
+TICKET_SECONDS = 120
+
+
+def address(workspace: Workspace) -> str:
+    """Return Jupyter's own address; empty while it does not run."""
+    if workspace.phase != Phase.READY or not workspace.host or not workspace.jupyter_port:
+        return ""
+    return f"http://{bracketed(workspace.host)}:{workspace.jupyter_port}/"
+
+
+def gateway_token(workspace: Workspace) -> str:
+    return _made(decrypt(workspace.secret.jupyter_token), f"{workspace.run} gateway")
+
+
+def token(workspace: Workspace) -> str:
+    """Return the token for scripts and for the workspace's own address."""
+    seed = decrypt(workspace.secret.jupyter_token)
+    return _made(seed, f"{workspace.run} direct {workspace.secret.replaced}")
+
+
+def ticket(workspace: Workspace) -> str:
+    """Return a ticket, for one browser and one use."""
+    what = f"{int(time.time()) + TICKET_SECONDS}.{secrets.token_hex(16)}"
+    return f"{what}.{_made(token(workspace), what)}"
+
+
+def replace(workspaces: QuerySet[Workspace]) -> None:
+    """End all uses of these workspaces' tokens but the gateway's. A reconcile brings the new ones to the cluster."""
+    rows = WorkspaceSecret.objects.filter(workspace__in=workspaces)
+    for_change(rows).update(replaced=F("replaced") + 1, handed_to=[])
+
+
+def _made(key: str, what: str) -> str:
+    return hmac.new(key.encode(), what.encode(), "sha256").hexdigest()
