@@ -22,18 +22,20 @@ class Actor:
 
     @property
     def is_admin(self) -> bool:
-        return self.user.is_staff and self.user.is_active
+        """True for staff; by a token only with the scope `admin`: without it, staff have the rights of members."""
+        return self.user.is_staff and self.user.is_active and self._has(Scope.ADMIN)
+
+    def _has(self, scope: Scope | str) -> bool:
+        return self.token is None or scope in self.token.scopes
 
     def may(self, scope: Scope | str) -> bool:
         """Return True for a session, or a token that has the scope. The scope `admin` is for staff only."""
-        if scope == Scope.ADMIN and not self.is_admin:
-            return False
-        return self.token is None or scope in self.token.scopes
+        return self.is_admin if scope == Scope.ADMIN else self._has(scope)
 
     def require(self, scope: Scope | str) -> None:
         if self.may(scope):
             return
-        if scope == Scope.ADMIN and not self.is_admin:
+        if scope == Scope.ADMIN and not (self.user.is_staff and self.user.is_active):
             raise NotAllowed(
                 "admins_only", _("Only admins may do this."), _("Ask an admin of this installation.")
             )
@@ -55,7 +57,7 @@ class Actor:
 
 def visible_tenants(actor: Actor) -> QuerySet[Tenant]:
     tenants = Tenant.objects.all()
-    if not actor.user.is_staff:
+    if not actor.is_admin:
         tenants = tenants.filter(id__in=Membership.objects.filter(user=actor.user).values("tenant"))
     if actor.token is not None and actor.token.tenant_id is not None:
         tenants = tenants.filter(id=actor.token.tenant_id)
@@ -71,7 +73,7 @@ def sight(actors: Iterable[Actor], tenants: Collection[UUID]) -> Callable[[Actor
     def sees(actor: Actor, tenant_id: UUID) -> bool:
         if actor.token is not None and actor.token.tenant_id not in (None, tenant_id):
             return False
-        return actor.user.is_staff or (actor.user.pk, tenant_id) in members
+        return actor.is_admin or (actor.user.pk, tenant_id) in members
 
     return sees
 
@@ -80,7 +82,7 @@ def role_in(actor: Actor, tenant: Tenant) -> Role | None:
     """The person's role in a tenant; None outside of it. Staff act as owners everywhere."""
     if actor.token is not None and actor.token.tenant_id not in (None, tenant.id):
         return None
-    if actor.user.is_staff:
+    if actor.is_admin:
         return Role.OWNER
     role = Membership.objects.filter(user=actor.user, tenant=tenant).values_list("role", flat=True).first()
     return Role(role) if role else None
@@ -89,7 +91,7 @@ def role_in(actor: Actor, tenant: Tenant) -> Role | None:
 def roles_of(actor: Actor) -> list[tuple[Tenant, Role]]:
     """Tenants that the actor sees, by slug, with the actor's role. One query for any number."""
     tenants = visible_tenants(actor)
-    if actor.user.is_staff:
+    if actor.is_admin:
         return [(tenant, Role.OWNER) for tenant in tenants]
     rows = Membership.objects.filter(user=actor.user, tenant__in=tenants).select_related("tenant")
     return [(row.tenant, Role(row.role)) for row in rows.order_by("tenant__slug")]
@@ -98,7 +100,7 @@ def roles_of(actor: Actor) -> list[tuple[Tenant, Role]]:
 def owned_tenants(actor: Actor) -> QuerySet[Tenant]:
     """Tenants in which the actor decides about others: reads the trail, manages members."""
     tenants = visible_tenants(actor)
-    if actor.user.is_staff:
+    if actor.is_admin:
         return tenants
     owned = Membership.objects.filter(user=actor.user, role=Role.OWNER)
     return tenants.filter(id__in=owned.values("tenant"))

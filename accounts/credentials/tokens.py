@@ -105,6 +105,12 @@ def revoke(actor: Actor, token_id: UUID) -> None:
         end(actor, token)
 
 
+@transaction.atomic
+def revoke_all(actor: Actor) -> None:
+    for token in locked(usable(actor)):
+        end(actor, token)
+
+
 def end(actor: Actor, token: APIToken) -> None:
     """Revoke any person's token, and close the websockets that it opened."""
     token.revoked_at = timezone.now()
@@ -135,7 +141,7 @@ def is_usable(token: APIToken) -> bool:
     user = token.user
     if token.revoked_at is not None or token.expires_at <= timezone.now() or not user.is_active:
         return False
-    if token.tenant_id is None or user.is_staff:
+    if token.tenant_id is None or Actor(user, token).is_admin:
         return True
     return Membership.objects.filter(user=user, tenant_id=token.tenant_id).exists()
 

@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from accounts.credentials import passwords, sign_in
+from accounts.credentials import passwords, sign_in, tokens
 from accounts.errors import Refusal
-from accounts.forms import PasswordForm, show_refusal
+from accounts.forms import ChangePasswordForm, show_refusal
 from accounts.models import User
 from accounts.rest.actors import actor_of
 from accounts.sign_on.views import after_password, held_at
@@ -42,7 +42,7 @@ def change(request: HttpRequest) -> HttpResponse:
     if not user.has_usable_password():
         return redirect("profile")
     form: SetPasswordForm[User] = SetPasswordForm(user, request.POST if request.method == "POST" else None)
-    present = PasswordForm(request.POST if request.method == "POST" else None)
+    present = ChangePasswordForm(request.POST if request.method == "POST" else None)
     status = 200
     if present.is_valid() and form.is_valid():
         try:
@@ -54,6 +54,9 @@ def change(request: HttpRequest) -> HttpResponse:
             if _chosen(form, user):
                 update_session_auth_hash(request, user)
                 messages.success(request, _("Your password is changed. Other browsers are signed out."))
+                if present.cleaned_data["revoke_tokens"]:
+                    tokens.revoke_all(actor_of(request))
+                    messages.success(request, _("Your API tokens are revoked."))
                 return redirect("profile")
     if status == 200 and (form.errors or present.errors):
         status = 422

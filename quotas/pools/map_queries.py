@@ -152,7 +152,7 @@ class Nodes:
         place = (pool.cluster_id, node.name, pool.resource_name)
         gpus = self.gpus.get((node.cluster_id, node.name), [])
         offered = offered_units(node, pool)
-        is_admin = viewer.actor.user.is_staff
+        is_admin = viewer.actor.is_admin
         label = node.name if is_admin else _("node %(number)s") % {"number": number}
         by_card = cards_of(pool, node, gpus, offered)
         # Where pods are given parts of cards, `self.given` has them.

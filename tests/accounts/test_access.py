@@ -3,7 +3,7 @@ import pytest
 from accounts.access import Actor, owned_tenants, role_in, sight, tenant_by_slug, visible_tenants
 from accounts.credentials import tokens
 from accounts.errors import NotAllowed, NotThere
-from accounts.models import Role, Scope
+from accounts.models import Membership, Role, Scope
 from tests.accounts.people import People
 
 
@@ -23,7 +23,7 @@ def test_people_see_their_own_tenants_and_admins_all(people: People) -> None:
 
 
 def test_a_token_bound_to_a_tenant_sees_that_one_alone(people: People) -> None:
-    bound = with_token(people.admin, tenant=people.second)
+    bound = with_token(people.admin, "admin", tenant=people.second)
     assert slugs(bound) == {"second"}
     assert role_in(bound, people.demo) is None
     assert role_in(bound, people.second) == Role.OWNER
@@ -33,7 +33,10 @@ def test_what_each_of_many_sees_is_what_they_see_alone(people: People) -> None:
     actors = [people.alice, people.carol, people.admin]
     actors += [with_token(actor) for actor in actors]
     tenants = (people.demo, people.second)
-    actors += [with_token(people.alice, tenant=people.demo), with_token(people.admin, tenant=people.second)]
+    actors += [
+        with_token(people.alice, tenant=people.demo),
+        with_token(people.admin, "admin", tenant=people.second),
+    ]
     sees = sight(actors, {tenant.pk for tenant in tenants})
     for actor in actors:
         assert {tenant.slug for tenant in tenants if sees(actor, tenant.pk)} == slugs(actor)
@@ -78,6 +81,15 @@ def test_a_token_has_its_own_scopes_only_even_of_an_admin(people: People) -> Non
         with pytest.raises(NotAllowed) as refusal:
             script.require(scope)
         assert refusal.value.code == "scope_missing"
+
+
+def test_an_admins_token_without_that_scope_has_the_rights_of_their_memberships(people: People) -> None:
+    script = with_token(people.admin, "read", "workspaces")
+    assert (slugs(script), role_in(script, people.demo), owned_tenants(script).count()) == (set(), None, 0)
+    assert not sight([script], {people.demo.pk})(script, people.demo.pk)
+    Membership.objects.create(user=people.admin.user, tenant=people.demo, role=Role.MEMBER)
+    assert (slugs(script), role_in(script, people.demo)) == ({"demo"}, Role.MEMBER)
+    assert role_in(with_token(people.admin, "admin"), people.second) == Role.OWNER
 
 
 def test_who_is_no_longer_staff_loses_the_admin_scope_of_old_tokens(people: People) -> None:

@@ -155,7 +155,7 @@ def test_keys_and_tokens_of_others_cannot_be_removed(people: People) -> None:
 
 def test_a_new_token_is_shown_once(people: People) -> None:
     client = browser(people.bob)
-    form = {"name": "nightly", "scopes": ["read", "jobs"], "tenant": "demo", "days": "7"}
+    form = {"name": "nightly", "scopes": ["read", "workspaces"], "tenant": "demo", "days": "7"}
     page = client.post("/profile/tokens/", {f"token-{name}": value for name, value in form.items()})
     (secret,) = set(re.findall(r"brt_[a-z0-9]{12}_[A-Za-z0-9]{40}", page.text))
     assert tokens.authenticate(secret).tenant == people.demo

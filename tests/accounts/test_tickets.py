@@ -37,7 +37,7 @@ def test_after_a_minute_it_has_expired(people: People) -> None:
 
 
 def test_it_keeps_the_limits_of_the_token_that_asked_for_it(people: People) -> None:
-    token, _secret = tokens.issue(people.admin.user, "script", ["read"], people.second)
+    token, _secret = tokens.issue(people.admin.user, "script", ["read", "admin"], people.second)
     ticket, _expires_at = tickets.issue(Actor(people.admin.user, token))
     assert list(visible_tenants(tickets.redeem(ticket))) == [people.second]
 

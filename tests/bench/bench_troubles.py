@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.bench import Figure
 from tests.e2e.scene import NODES_LOST_AFTER_SECONDS, Scene, scene_in
-from tests.e2e.troubles import TROUBLES, End, Trouble, first_told, is_over
+from tests.e2e.troubles import TROUBLES, End, Trouble, first_message, is_over
 
 TIMES = 10
 
@@ -31,7 +31,7 @@ def measure() -> Iterator[Figure]:
 def seconds_until_told(scene: Scene, trouble: Trouble) -> float:
     """Measure, then wait for recovery: a node on which nothing started would not be tried again for a while."""
     with trouble.happens(scene) as (workspace, since), scene.heard(workspace) as told:
-        seconds, _sentence = first_told(told, trouble, since)
+        seconds, _sentence = first_message(told, trouble, since)
         if trouble.end == End.NONE or trouble.code.startswith("image_"):
             scene.tidy()  # no recovery: an image that is pulled once would be there for the next run
             return seconds

@@ -114,7 +114,7 @@ class Jupyter:
 
     @classmethod
     def of(cls, scene: Scene, workspace: Body) -> Jupyter:
-        given = scene.api("POST", f"workspaces/{workspace['id']}/jupyter/")
+        _status, given = scene.api("POST", f"workspaces/{workspace['id']}/jupyter/")
         return cls(str(urlsplit(given["url"]).hostname), given["token"])
 
 

@@ -43,6 +43,10 @@ def ask(client: Client, method: str, path: str, body: Any = None, **headers: str
 
 
 def script(actor: Actor, *scopes: Scope, tenant: Tenant | None = None) -> Client:
-    """Return a client with a token of the actor, which reads and writes workspaces unless scopes say otherwise."""
-    _token, secret = tokens.issue(actor.user, "test", list(scopes or BOTH), tenant, 1)
+    """Return a client with a token of the actor, which reads and writes workspaces unless scopes say otherwise.
+
+    Staff have the scope `admin` too: without it, their token has the rights of their memberships alone.
+    """
+    admin = [Scope.ADMIN] if actor.user.is_staff else []
+    _token, secret = tokens.issue(actor.user, "test", [*(scopes or BOTH), *admin], tenant, 1)
     return Client(headers={"Authorization": f"Bearer {secret}"})

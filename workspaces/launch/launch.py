@@ -101,7 +101,7 @@ def refuse_not_built(fields: Sequence[str]) -> None:
 
 def refuse_unfair(actor: Actor, spec: LaunchSpec) -> None:
     """Refuse a priority above 0 except from admins: it would jump the queue of all tenants."""
-    if spec.priority > 0 and not actor.user.is_staff:
+    if spec.priority > 0 and not actor.is_admin:
         text = _("Only admins may give a priority above 0.")
         raise Invalid("priority_too_high", text, _("Use 0 or less."), fields={"priority": [text]})
 

@@ -219,7 +219,7 @@ class WorkspaceList(Live):
 
     def groups_to_hear(self) -> set[str]:
         tenants = set(visible_tenants(self.actor).values_list("pk", flat=True))
-        if self.actor.user.is_staff and not (self.actor.token and self.actor.token.tenant_id):
+        if self.actor.is_admin and not (self.actor.token and self.actor.token.tenant_id):
             return {"staff"}
         return {f"tenant.{tenant}" for tenant in tenants}
 

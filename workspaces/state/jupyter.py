@@ -12,6 +12,7 @@ import hmac
 import secrets
 import time
 
+from django.db import transaction
 from django.db.models import F, QuerySet
 
 from accounts.addresses import bracketed
@@ -46,6 +47,7 @@ def ticket(workspace: Workspace) -> str:
     return f"{what}.{_made(token(workspace), what)}"
 
 
+@transaction.atomic
 def replace(workspaces: QuerySet[Workspace]) -> None:
     """End all uses of these workspaces' tokens but the gateway's. A reconcile brings the new ones to the cluster."""
     rows = WorkspaceSecret.objects.filter(workspace__in=workspaces)

@@ -6,7 +6,8 @@ import pytest
 from allauth.mfa.totp.internal import auth as totp
 from django.test import Client
 
-from accounts.models import AuditEntry, User
+from accounts.credentials import tokens
+from accounts.models import AuditEntry, Scope, User
 from accounts.sign_on import second_factor
 from tests.accounts.people import People
 from tests.shared.clients import browser
@@ -87,3 +88,12 @@ def test_who_has_no_password_here_is_led_back(people: People) -> None:
     people.alice.user.set_unusable_password()
     people.alice.user.save()
     assert browser(people.alice).get("/profile/password/")["Location"] == "/profile/"
+
+
+@pytest.mark.parametrize("revokes", [True, False])
+def test_a_changed_password_takes_the_api_tokens_along_if_asked_to(people: People, revokes: bool) -> None:
+    token, _secret = tokens.issue(people.alice.user, "script", [Scope.READ])
+    sent = choice() | FIRST | ({"revoke_tokens": "on"} if revokes else {})
+    assert browser(people.alice).post("/profile/password/", sent)["Location"] == "/profile/"
+    token.refresh_from_db()
+    assert (token.revoked_at is not None) == revokes

@@ -116,7 +116,9 @@ async def test_an_expired_ticket_is_closed_with_4408(cast: Cast) -> None:
 async def test_a_ticket_of_a_bound_token_shows_that_tenant_alone(cast: Cast) -> None:
     for actor, name in ((cast.bob, "of-demo"), (cast.carol, "of-second")):
         await in_thread(make_workspace)(cast, actor, name=name)
-    token, _secret = await in_thread(tokens.issue)(cast.admin.user, "t", [Scope.READ], cast.second, 1)
+    token, _secret = await in_thread(tokens.issue)(
+        cast.admin.user, "t", [Scope.READ, Scope.ADMIN], cast.second, 1
+    )
     ticket, _expires = await in_thread(tickets.issue)(Actor(cast.admin.user, token))
     async with socket(f"{HOME}?token={ticket}") as communicator:
         names = [row["name"] for row in (await communicator.hear())["workspaces"]]

@@ -56,7 +56,7 @@ class Upstream:
             size += len(piece)
         told = {"method": request.method, "path": request.raw_path, "headers": dict(request.headers)}
         answer = web.json_response(told | {"size": size, "digest": digest.hexdigest()})
-        answer.headers["Set-Cookie"] = "_xsrf=1; Domain=.localhost; Path=/"
+        answer.headers["Set-Cookie"] = "theme=1; Domain=.localhost; Path=/"
         return answer
 
     async def large(self, request: web.Request) -> web.StreamResponse:

@@ -161,10 +161,10 @@ async def test_nothing_of_berth_answers_on_a_workspaces_host(stage: Stage) -> No
         assert status == 401, path
 
 
-async def test_a_cookie_of_jupyters_stays_on_its_host(stage: Stage) -> None:
+async def test_a_cookie_of_a_workspace_stays_on_its_host(stage: Stage) -> None:
     await stage.open()
     async with stage.browser.get(stage.at("/api")) as answer:
-        assert answer.headers["Set-Cookie"] == "_xsrf=1; Path=/"
+        assert answer.headers["Set-Cookie"] == "theme=1; Path=/"
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,8 @@ async def test_what_proxies_and_browsers_would_obey_does_not_come_back(stage: St
         "X-Mine": "1",
     }
     lines = "".join(f"{name}: {value}\r\n" for name, value in hostile.items())
-    cookies = (
-        "Set-Cookie: berth_pass=x\r\nSet-Cookie: =berth_pass=x\r\nSet-Cookie: a=1; Domain =.localhost\r\n"
-    )
+    set_to = ("berth_pass=x", "=berth_pass=x", "username-a=x", "_xsrf=x", "a=1; Domain =.localhost")
+    cookies = "".join(f"Set-Cookie: {cookie}\r\n" for cookie in set_to)
     says = that_says(f"{PLAIN}{lines}{cookies}\r\nok")
     async with jupyter_that(stage, says), stage.browser.get(stage.at("/api")) as answer:
         assert not set(hostile) & set(answer.headers)

@@ -172,7 +172,6 @@ async def test_jupyters_own_cookies_pass_in_neither_direction(stage: Stage) -> N
         stage.at("/api"), headers={"Cookie": f"{pass_of(stage)}; username-x=1; _xsrf=2; a=3"}
     ) as answer:
         told = await answer.json()
-        assert "Set-Cookie" not in answer.headers
     assert told["headers"]["Cookie"] == "a=3"
 
 
