@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from accounts.sign_on.configuration import provider_from
 from portal.environment import BASE_DIR, load_run_file, state_dir
+from portal.safe_start import unsafe
 
 django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
 load_run_file()
@@ -26,7 +27,13 @@ ROLE = env.str("BERTH_ROLE", default="")
 DEBUG = env.bool("BERTH_DEBUG", default=False)
 SECRET_KEY = env.str("BERTH_SECRET_KEY")
 SECRET_KEY_FALLBACKS = env.list("BERTH_SECRET_KEY_FALLBACKS", default=[])
-BASE_URL = env.str("BERTH_BASE_URL", default="http://127.0.0.1:8000" if TRIAL else "https://localhost")
+BASE_URL = env.str("BERTH_BASE_URL", default="http://127.0.0.1:8000" if TRIAL else "")
+if not TRIAL and (
+    why := unsafe(
+        secret_key=SECRET_KEY, base_url=BASE_URL, proxies=env.str("FORWARDED_ALLOW_IPS", default="")
+    )
+):
+    raise ImproperlyConfigured(why)
 ALLOWED_HOSTS = env.list("BERTH_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"] if TRIAL else [])
 # Jupyter through the portal: a workspace is at `<id>.<this domain>`. Nothing else may use the domain. Empty: off.
 WORKSPACE_DOMAIN = env.str("BERTH_WORKSPACE_DOMAIN", default="localhost" if TRIAL else "").lower()
@@ -170,7 +177,7 @@ OIDC = provider_from(os.environ)
 PASSWORDS_FOR = env.str("BERTH_PASSWORDS_FOR", default="everybody")
 if PASSWORDS_FOR not in ("everybody", "admins"):
     raise ImproperlyConfigured("BERTH_PASSWORDS_FOR must be everybody or admins.")
-STAFF_NEED_SECOND_FACTOR = env.bool("BERTH_STAFF_SECOND_FACTOR", default=False)
+STAFF_NEED_SECOND_FACTOR = env.bool("BERTH_STAFF_SECOND_FACTOR", default=not TRIAL)
 ACCOUNT_RATE_LIMITS = False
 ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ADAPTER = "accounts.sign_on.second_factor.Adapter"
