@@ -35,3 +35,14 @@ def _ciphers(*keys: str) -> MultiFernet:
 
 def _derive(key: str) -> bytes:
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"berth: secrets at rest").derive(key.encode())
+
+
+def rotated(text: str) -> str | None:
+    """Return the secret encrypted with the present key; None if it is already, or if it is empty."""
+    if not text:
+        return None
+    try:
+        _ciphers(settings.SECRET_KEY).decrypt(text.encode())
+    except InvalidToken:
+        return encrypt(decrypt(text))
+    return None
