@@ -114,6 +114,13 @@ def test_a_pass_that_comes_late_stops_at_once_without_a_warning(cast: Cast) -> N
     assert told(workspace, "stops_soon") == []
 
 
+def test_only_lifetimes_that_are_due_are_touched(cast: Cast) -> None:
+    later = running(cast, name="later", lifetime_due_at=timezone.now() + timedelta(minutes=1))
+    for workspace in (later, make_workspace(cast, cast.bob, name="none")):
+        lifetime.pass_due()
+        assert Workspace.objects.get(pk=workspace.pk).last_event == workspace.last_event
+
+
 def test_a_second_pass_stops_nothing_again(cast: Cast) -> None:
     workspace = running(cast, timedelta(seconds=-1))
     for _ in range(2):  # the second found it due before the first was done
