@@ -226,7 +226,7 @@ class WorkspaceSecret(models.Model):
 
     def clear_env(self) -> dict[str, str]:
         """Return secret_env in clear: only for the Secret in the cluster and for the owner's clones."""
-        values: dict[str, str] = json.loads(decrypt(self.env))
+        values: dict[str, str] = json.loads(decrypt(self.env)) if self.env else {}
         return values
 
 

@@ -67,15 +67,17 @@ def admitted(secret: str, workspace_id: UUID) -> Guest | None:
     workspace = Workspace.objects.select_related(*related).filter(pk=workspace_id).first()
     if workspace is None:
         return None
-    by_token = secret.startswith(SCRIPT)
-    user = _bearer(secret.removeprefix(SCRIPT), workspace) if by_token else _holder(secret, workspace)
+    address = jupyter.address(workspace).rstrip("/")
+    if not secret.startswith(SCRIPT):
+        user = _holder(secret, workspace)
+    else:
+        user = _bearer(secret.removeprefix(SCRIPT), workspace) if address else None
     if user is None:
         return None
     try:
         access.require_own(Actor(user), workspace)
     except Refusal:
         return None
-    address = jupyter.address(workspace).rstrip("/")
     return Guest(user.pk, address, jupyter.gateway_token(workspace)) if address else Guest(user.pk)
 
 

@@ -15,11 +15,14 @@ from workspaces.sizes.sizing import Size
 
 from . import longest
 from .launch import LONGEST_NAME, LaunchSpec, launch
+from .repositories import VARIABLE
 
 
 def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace:
     """Launch a copy like any new workspace: with the same checks, limits and queue."""
     own = access.is_own(actor, source)
+    secret_env = source.secret.clear_env() if own else {}
+    repository = secret_env.pop(VARIABLE, source.repository)
     return launch(
         actor,
         LaunchSpec(
@@ -29,8 +32,8 @@ def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace
             size=Size.of_next(source).asked(),
             disk_mib=source.disk_mib,
             env=source.env if own else {},
-            secret_env=source.secret.clear_env() if own else {},
-            repository=source.repository if own else "",
+            secret_env=secret_env,
+            repository=repository if own else "",
             priority=source.priority if actor.is_admin else min(source.priority, 0),
             max_runtime_minutes=longest.at_most(source.tenant_id, source.max_runtime_minutes),
             notify=source.notify,

@@ -13,16 +13,29 @@ from workspaces.models import Workspace, WorkspaceSecret
 
 
 def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
-    """Create the workspace's secrets and store them, encrypted."""
+    """Create the workspace's secrets and store them, encrypted. New ones, if it was deleted before."""
     private, public = new_host_key()
-    return WorkspaceSecret.objects.create(
-        workspace=workspace,
-        jupyter_token=encrypt(secrets.token_urlsafe(32)),
-        host_key=encrypt(private),
-        host_key_public=public,
-        host_key_fingerprint=fingerprint(public),
-        env=encrypt(json.dumps(env)),
-    )
+    values = {
+        "jupyter_token": encrypt(secrets.token_urlsafe(32)),
+        "host_key": encrypt(private),
+        "host_key_public": public,
+        "host_key_fingerprint": fingerprint(public),
+        "env": encrypt(json.dumps(env)),
+    }
+    return WorkspaceSecret.objects.update_or_create(workspace=workspace, defaults=values)[0]
+
+
+def forget_secrets(workspace: Workspace) -> None:
+    """Blank all that a deleted workspace kept for its owner alone. The caller saves the workspace."""
+    workspace.env, workspace.repository = {}, ""
+    blank = {
+        "jupyter_token": "",
+        "host_key": "",
+        "host_key_public": "",
+        "host_key_fingerprint": "",
+        "env": "",
+    }
+    WorkspaceSecret.objects.filter(workspace=workspace).update(**blank, handed_to=[])
 
 
 def new_host_key() -> tuple[str, str]:

@@ -26,6 +26,7 @@ from workspaces.state.live import announce
 from workspaces.state.story import add_event
 
 from . import keys, longest, storage
+from .repositories import as_secret, without_credentials
 
 LONGEST_NAME = 63
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
@@ -204,7 +205,7 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
             **size.fields,
             disk_mib=spec.disk_mib,
             env=dict(spec.env),
-            repository=spec.repository,
+            repository=without_credentials(spec.repository),
             priority=spec.priority,
             max_runtime_minutes=spec.max_runtime_minutes,
             notify=spec.notify,
@@ -216,7 +217,7 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
         if "one_workspace_of_a_name" not in str(error):
             raise
         raise name_taken(spec.name) from None
-    keys.make_secret(workspace, dict(spec.secret_env))
+    keys.make_secret(workspace, {**spec.secret_env, **as_secret(spec.repository)})
     runs.begin(workspace, claim_for(workspace), "requested")
     if spec.settings_of is not None:
         add_source_event(workspace, spec.settings_of)

@@ -16,12 +16,13 @@ from accounts.errors import Invalid
 from accounts.models import Tenant
 from quotas.accounting import budgets
 from quotas.queries import limits_for, pools_for
+from workspaces.launch.repositories import holds_credentials, without_credentials
 from workspaces.sizes.estimate import Alternative, estimate
 from workspaces.sizes.sizing import Found, found, resolve
 
 from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
 from .prefill import IN_LINKS
-from .same_launch import body_of_form, curl, holds_credentials, without_credentials
+from .same_launch import body_of_form, curl
 
 MOST_FOUND = 5  # pools beside the form
 

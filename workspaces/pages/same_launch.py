@@ -5,20 +5,19 @@ and credentials are left out of a repository's address.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from typing import Any
 
 from accounts.access import Actor
 from workspaces import access
 from workspaces.api.representation import number
+from workspaces.launch.repositories import without_credentials
 from workspaces.models import Workspace
 from workspaces.sizes.sizing import Size
 
 from .forms import LaunchForm
 
 TO_FILL_IN = "…"
-CREDENTIALS = re.compile(r"(?P<scheme>[a-z]+://)(?P<user>[^/:@]*)[^/]*@", re.IGNORECASE)
 
 
 def curl(address: str, body: dict[str, Any]) -> str:
@@ -28,20 +27,6 @@ def curl(address: str, body: dict[str, Any]) -> str:
         '  -H "Content-Type: application/json" \\\n'
         f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
     )
-
-
-def without_credentials(address: str) -> str:
-    """Return a repository's address as others may see it. Over SSH a user's name alone is part of the address."""
-
-    def rest(found: re.Match[str]) -> str:
-        over_ssh = found["scheme"].lower() == "ssh://" and found["user"]
-        return f"{found['scheme']}{found['user']}@" if over_ssh else found["scheme"]
-
-    return CREDENTIALS.sub(rest, address)
-
-
-def holds_credentials(address: str) -> bool:
-    return without_credentials(address) != address
 
 
 def body_of_form(form: LaunchForm) -> dict[str, Any]:

@@ -24,13 +24,14 @@ from quotas.estimates import Estimator
 from workspaces import access
 from workspaces.api.representation import event_json, workspace_json
 from workspaces.gateway import hosts, passes
+from workspaces.launch.repositories import holds_credentials, whole_address
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.runs import lifecycle, lifetime
 from workspaces.sizes.estimate import alternatives
 from workspaces.sizes.sizing import Size
 from workspaces.state import jupyter
 
-from .same_launch import body_of_workspace, curl, holds_credentials
+from .same_launch import body_of_workspace, curl
 from .timeline import start_took, timeline
 
 EVENTS_SHOWN = 200
@@ -76,7 +77,7 @@ def workspace_page(
     if tab == "settings":
         address = request.build_absolute_uri(reverse("api-v1:workspaces"))
         context["curl"] = curl(address, body_of_workspace(actor, workspace))
-        context["leaves_credentials_out"] = context["is_own"] and holds_credentials(workspace.repository)
+        context["leaves_credentials_out"] = context["is_own"] and holds_credentials(whole_address(workspace))
     if not request.headers.get("HX-Request"):  # opened by a person, not refreshed in the background
         inbox.read_about(actor.user, workspace.pk)
     return render(request, f"workspaces/{tab}.html", context | more, status=status)

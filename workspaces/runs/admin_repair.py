@@ -18,6 +18,7 @@ from quotas.models import Claim
 from workspaces.cluster import manifests
 from workspaces.cluster.observe import run_of
 from workspaces.cluster.wanted import wanted_of
+from workspaces.launch.keys import make_secret
 from workspaces.models import Event, Workspace
 from workspaces.state.live import changing
 from workspaces.state.runs import claim_of
@@ -60,7 +61,10 @@ def add_admin_event(workspace: Workspace, code: str, **data: Any) -> None:
 
 
 def restore_deleted(actor: Actor, workspace: Workspace) -> bool:
-    """Restore a deleted workspace whose volumes were kept, stopped and as it was. Return False if it is not deleted."""
+    """Restore a deleted workspace whose volumes were kept: stopped, and without its environment and secrets.
+
+    Return False if it is not deleted.
+    """
     actor.require(Scope.ADMIN)
     with audited_change(actor, workspace, "hand_back") as row:
         if row.deleted_at is None:
@@ -71,6 +75,7 @@ def restore_deleted(actor: Actor, workspace: Workspace) -> bool:
             )
         row.name = free_name(row)
         row.deleted_at = None
+        make_secret(row, {})
         move(row, Move.RESTORE)
         row.message_code, row.message_data = "handed_back", {"by": actor.user.get_username()}
         add_event(row, "handed_back", by=actor.user.get_username())

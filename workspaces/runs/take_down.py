@@ -14,6 +14,7 @@ from workspaces.cluster.observe import Snapshot, end_proven
 from workspaces.cluster.proof import note_pods, remove_finalizer
 from workspaces.cluster.volumes import alert_deleted, delete_volumes
 from workspaces.launch import longest
+from workspaces.launch.keys import forget_secrets
 from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Event, Workspace
 from workspaces.state import runs
@@ -145,6 +146,7 @@ def _become_deleted(workspace: Workspace) -> None:
         code = "deleted_with_files" if row.delete_disk else "deleted"
         row.deleted_at = timezone.now()
         row.next_size = None
+        forget_secrets(row)
         row.message_code, row.message_data = code, {}
         add_event(row, code)
 

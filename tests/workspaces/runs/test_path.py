@@ -6,6 +6,7 @@ Nothing runs in the background here: `drive` acts as worker and watcher, one loo
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -125,9 +126,16 @@ def test_a_stopped_waiting_workspace_leaves_the_queue_at_once(house: Cast) -> No
 
 
 def test_delete_with_files_leaves_no_object_and_no_claim(house: Cast, api: Api) -> None:
-    workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
+    private: dict[str, Any] = {
+        "env": {"A": "1"},
+        "secret_env": {"KEY": "hush"},
+        "repository": "https://git.example/a.git",
+    }
+    workspace = drive(launched(house, disk_mib=1024, **private), in_phase("ready"))
     assert lifecycle.delete(house.alice, workspace, delete_disk=True)
-    drive(workspace, lambda w: w.deleted_at is not None)
+    deleted = drive(workspace, lambda w: w.deleted_at is not None)
+    assert (deleted.env, deleted.repository, deleted.secret.clear_env()) == ({}, "", {})
+    assert (deleted.secret.jupyter_token, deleted.secret.host_key) == ("", "")
     assert objects(house, api, (*RUN_KINDS, "PersistentVolumeClaim")) == []
     assert no_claim_is_left()
     assert told(workspace)[-1] == "deleted_with_files"

@@ -1,0 +1,60 @@
+"""Secrets of a workspace, from its launch to its deletion."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.credentials.secrets import decrypt
+from quotas.models import Claim
+from tests.cast import Cast
+from tests.shared.workspace_rows import make_workspace
+from workspaces.cluster import pod
+from workspaces.cluster.wanted import wanted_of
+from workspaces.gateway import passes
+from workspaces.launch.clone import clone
+from workspaces.launch.keys import forget_secrets, make_secret
+from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.launch.repositories import VARIABLE, holds_credentials, whole_address
+from workspaces.models import Phase, Workspace, WorkspaceSecret
+from workspaces.sizes.sizing import SizeAsked
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_deleted_workspace_keeps_nothing_private_and_gets_new_keys_if_restored(cast: Cast) -> None:
+    workspace = make_workspace(
+        cast, cast.bob, Phase.STOPPED, env={"A": "1"}, repository="https://git.example/a.git"
+    )
+    before = decrypt(workspace.secret.host_key)
+    forget_secrets(workspace)
+    workspace.save()
+    deleted = Workspace.objects.select_related("secret").get(pk=workspace.pk)
+    assert (deleted.env, deleted.repository, deleted.secret.clear_env()) == ({}, "", {})
+    assert (deleted.secret.jupyter_token, deleted.secret.host_key) == ("", "")
+    assert passes.admitted(f"{passes.SCRIPT}x", workspace.pk) is None
+    assert decrypt(make_secret(workspace, {}).host_key) != before
+    assert WorkspaceSecret.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("https://ann:hush@git.example/a.git", "https://git.example/a.git"),
+        ("https://hush@git.example/a.git", "https://git.example/a.git"),
+        ("ssh://git:hush@git.example/a.git", "ssh://git@git.example/a.git"),
+        ("ssh://git@git.example/a.git", "ssh://git@git.example/a.git"),
+    ],
+)
+def test_credentials_of_a_repository_go_to_the_secret_alone(cast: Cast, address: str, kept: str) -> None:
+    spec = LaunchSpec(
+        tenant="demo", name="exp-1", image="jupyter", size=SizeAsked(flavor="a100-1"), repository=address
+    )
+    workspace = launch(cast.bob, spec)
+    wanted = wanted_of(workspace, Claim.objects.get(holder_id=workspace.pk))
+    (variable,) = [entry for entry in pod.environment(wanted) if entry["name"] == VARIABLE]
+    assert (workspace.repository, whole_address(workspace)) == (kept, address)
+    assert ("value" in variable, "valueFrom" in variable) == (address == kept, address != kept)
+    assert ("hush" in str(pod.spec(wanted))) is False
+    assert holds_credentials(address) == (wanted.secret.env.get(VARIABLE) == address)
+    copy = clone(cast.bob, workspace)
+    assert (copy.repository, whole_address(copy)) == (kept, address)
