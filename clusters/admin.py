@@ -69,7 +69,7 @@ class ClusterPage(RecordedPage[Cluster]):
         (gettext_lazy("Proxy of workspaces"), {"fields": ("http_proxy", "https_proxy", "no_proxy")}),
         (
             gettext_lazy("Isolation of tenants"),
-            {"fields": ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs")},
+            {"fields": ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs", "allowed_cidrs")},
         ),
         (
             gettext_lazy("Last known state"),

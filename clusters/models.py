@@ -42,10 +42,9 @@ class Installation(models.Model):
         return cls.objects.get().id
 
 
-def text_list(label: StrOrPromise, help_text: StrOrPromise = "") -> ArrayField[Any, Any]:
-    return ArrayField(
-        models.CharField(max_length=253), default=list, blank=True, verbose_name=label, help_text=help_text
-    )
+def text_list(label: StrOrPromise, help_text: StrOrPromise = "", **options: Any) -> ArrayField[Any, Any]:
+    text = models.CharField(max_length=253)
+    return ArrayField(text, default=list, blank=True, verbose_name=label, help_text=help_text, **options)
 
 
 class Cluster(models.Model):
@@ -116,6 +115,13 @@ class Cluster(models.Model):
     service_cidrs = text_list(_("service networks"))
     api_cidrs = text_list(_("addresses of the API server"))
     denied_cidrs = text_list(_("other networks that workspaces must not reach"))
+    allowed_cidrs = text_list(
+        _("private networks that workspaces may reach"),
+        _(
+            "Such as those of a package mirror, a git server or the proxy. All other private networks are denied."
+        ),
+        db_default=[],
+    )
     # A Prometheus that already has figures of GPUs (dcgm-exporter), read beside or in place of agents.
     prometheus_url = models.CharField(
         _("Prometheus"),
@@ -188,7 +194,7 @@ class Cluster(models.Model):
             problems["prometheus_url"] = fault
         elif self.prometheus_token_path and not self.prometheus_url.startswith("https://"):
             problems["prometheus_token_path"] = _("A token is sent over https alone: change the address.")
-        for field in ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs"):
+        for field in ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs", "allowed_cidrs"):
             wrong = [cidr for cidr in getattr(self, field) if not _is_network(cidr)]
             if wrong:
                 problems[field] = _("Not a network as in 10.0.0.0/8: %(cidrs)s") % {"cidrs": ", ".join(wrong)}

@@ -6,6 +6,7 @@ cluster's settings (its pod, service and API networks).
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,17 @@ from clusters.own_place import own_namespace
 
 from .digest import HASH, digest_of
 
-METADATA_ADDRESSES = ["169.254.169.254/32", "fd00:ec2::254/128"]
+# Denied unless the cluster's settings allow a part: private networks (RFC 1918, 6598, 4193) and link-local ones, where
+# nodes and storage are.
+PRIVATE = (
+    "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16", "fc00::/7", "fe80::/10",
+)  # fmt: skip
+# Denied always: the clouds' metadata services (AWS, Google and others; AWS by IPv6; Alibaba; Azure; Oracle).
+METADATA = (
+    "169.254.169.254/32", "fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
+)  # fmt: skip
+# NodeLocal DNSCache listens here on each node: kubernetes.io/docs/tasks/administer-cluster/nodelocaldns
+NODE_LOCAL_DNS = "169.254.20.10/32"
 SERVICE_ACCOUNT = "workspace"
 JUPYTER_PORT = 8888
 SSH_PORT = 2222
@@ -67,18 +78,61 @@ DEFAULT_LIMITS = {
 
 
 def network_policy(cluster: Cluster) -> dict[str, Any]:
-    """Ingress: workspace ports, from outside the pod network and from Berth. Egress: DNS, and all but the cluster."""
-    forbidden = [*cluster.pod_cidrs, *cluster.service_cidrs, *cluster.api_cidrs, *cluster.denied_cidrs]
-    dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
-    ports = [{"protocol": "TCP", "port": port} for port in (JUPYTER_PORT, SSH_PORT)]
+    """Ingress: workspace ports, from Berth and from outside the cluster. Egress: the cluster's DNS, and the internet.
+
+    From outside only where workspaces have addresses of their own, or where Berth itself is outside.
+    """
+    berth, outside = berths_own_pods(cluster), everywhere_but(cluster.pod_cidrs)
+    all_through_berth = berth and cluster.exposure == Cluster.Exposure.PORTAL
     return {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [
-            {"from": [*everywhere_but(cluster.pod_cidrs), *berths_own_pods(cluster)], "ports": ports}
+            {
+                "from": berth if all_through_berth else [*outside, *berth],
+                "ports": [{"protocol": "TCP", "port": port} for port in (JUPYTER_PORT, SSH_PORT)],
+            }
         ],
-        "egress": [{"ports": dns}, {"to": everywhere_but([*forbidden, *METADATA_ADDRESSES])}],
+        "egress": [
+            {
+                "to": [CLUSTER_DNS, {"ipBlock": {"cidr": NODE_LOCAL_DNS}}],
+                "ports": [
+                    {"protocol": protocol, "port": port} for protocol in ("UDP", "TCP") for port in (53, 5353)
+                ],
+            },
+            {"to": reachable(cluster)},
+        ],
     }
+
+
+# DNS of Kubernetes' own add-on and of OpenShift, whose pods listen on 5353.
+CLUSTER_DNS: dict[str, Any] = {
+    "namespaceSelector": {
+        "matchExpressions": [
+            {
+                "key": "kubernetes.io/metadata.name",
+                "operator": "In",
+                "values": ["kube-system", "openshift-dns"],
+            }
+        ]
+    }
+}
+
+
+def reachable(cluster: Cluster) -> list[dict[str, Any]]:
+    """Peers for the internet, and for the private networks that the settings allow; never the cluster itself."""
+    never = [*cluster.pod_cidrs, *cluster.service_cidrs, *cluster.api_cidrs, *cluster.denied_cidrs, *METADATA]
+    peers = everywhere_but([*never, *PRIVATE])
+    for allowed in sorted(cluster.allowed_cidrs):
+        if not any(_is_inside(allowed, cidr) for cidr in never):
+            inside = sorted({cidr for cidr in never if _is_inside(cidr, allowed)})
+            peers.append({"ipBlock": {"cidr": allowed} | ({"except": inside} if inside else {})})
+    return peers
+
+
+def _is_inside(inner: str, outer: str) -> bool:
+    one, other = ip_network(inner), ip_network(outer)
+    return one.version == other.version and one.subnet_of(other)  # type: ignore[arg-type]
 
 
 def berths_own_pods(cluster: Cluster) -> list[dict[str, Any]]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
 from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clusters.models import Cluster
 from workspaces.cluster.tenancy import network_policy
@@ -10,8 +15,8 @@ from workspaces.cluster.tenancy import network_policy
 POD_NETWORK = "10.42.0.0/16"
 
 
-def sources(connection: str) -> list[dict[str, Any]]:
-    policy = network_policy(Cluster(connection=connection, pod_cidrs=[POD_NETWORK]))
+def sources(connection: str, exposure: str = "load-balancer") -> list[dict[str, Any]]:
+    policy = network_policy(Cluster(connection=connection, exposure=exposure, pod_cidrs=[POD_NETWORK]))
     [rule] = policy["ingress"]
     return list(rule["from"])
 
@@ -27,3 +32,79 @@ def test_other_pods_of_the_cluster_do_not_but_for_berths_own() -> None:
 
 def test_a_berth_outside_the_cluster_needs_no_exception() -> None:
     assert all("ipBlock" in source for source in sources("kubeconfig"))
+
+
+def test_where_all_goes_through_berth_nobody_else_comes_in() -> None:
+    [own] = sources("in-cluster", "portal")
+    assert "podSelector" in own
+    assert len(sources("kubeconfig", "portal")) == 2  # the gateway is outside
+
+
+# --- What a workspace reaches
+
+
+def reaches(address: str, **networks: list[str]) -> bool:
+    """Return True if the policy lets a workspace reach this address on any port, as an enforcer reads it."""
+    rules = network_policy(Cluster(**networks))["egress"]
+    blocks = [peer["ipBlock"] for rule in rules if "ports" not in rule for peer in rule["to"]]
+    ip = ip_address(address)
+    return any(
+        ip in ip_network(block["cidr"])
+        and not any(ip in ip_network(cidr) for cidr in block.get("except", ()))
+        for block in blocks
+    )
+
+
+CLUSTER = {"pod_cidrs": [POD_NETWORK], "service_cidrs": ["10.43.0.0/16"], "api_cidrs": ["203.0.113.7/32"]}
+ITSELF = ["10.42.1.1", "10.43.0.1", "203.0.113.7"]
+METADATA = ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *ITSELF,
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.1.1",
+        "100.64.0.1",
+        "fe80::1",
+        "fd12::1",
+        *METADATA,
+    ],
+)
+def test_neither_the_cluster_nor_private_networks_nor_metadata_are_reached(address: str) -> None:
+    assert not reaches(address, **CLUSTER)
+    assert not reaches(address) or address == "203.0.113.7"
+
+
+@pytest.mark.parametrize("address", ["198.51.100.1", "8.8.8.8", "2001:db8::1"])
+def test_the_internet_is_reached(address: str) -> None:
+    assert reaches(address, **CLUSTER)
+
+
+def test_an_allowed_network_is_reached_but_never_the_cluster_inside_it() -> None:
+    allowed = CLUSTER | {"allowed_cidrs": ["10.0.0.0/8", "fd12::/16"]}
+    assert [reaches(address, **allowed) for address in ("10.9.0.1", "fd12::1", "172.16.0.1")] == [
+        True,
+        True,
+        False,
+    ]
+    assert not any(reaches(address, **allowed) for address in ("10.42.0.9", "10.43.0.1", *METADATA))
+    each = [f"{ip}/{128 if ':' in ip else 32}" for ip in METADATA]
+    asked = {"allowed_cidrs": [POD_NETWORK, "10.42.0.9/32", "169.254.0.0/16", *each]}
+    assert not any(reaches(address, **CLUSTER, **asked) for address in ("10.42.0.9", *METADATA))
+
+
+def test_names_are_asked_of_the_clusters_dns_alone() -> None:
+    (dns,) = [rule for rule in network_policy(Cluster(**CLUSTER))["egress"] if "ports" in rule]
+    assert {port["port"] for port in dns["ports"]} == {53, 5353}
+    assert all("namespaceSelector" in peer or peer["ipBlock"]["cidr"].endswith("/32") for peer in dns["to"])
+
+
+@given(st.lists(st.ip_addresses(v=4).map(lambda ip: str(ip_network(f"{ip}/12", strict=False))), max_size=4))
+def test_what_is_excepted_lies_inside_its_block_as_kubernetes_demands(allowed: list[str]) -> None:
+    for rule in network_policy(Cluster(**CLUSTER, allowed_cidrs=allowed))["egress"]:
+        for block in (peer["ipBlock"] for peer in rule["to"] if "ipBlock" in peer):
+            for cidr in block.get("except", ()):
+                assert ip_network(cidr).subnet_of(ip_network(block["cidr"])) and cidr != block["cidr"]
