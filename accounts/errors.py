@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+# More faulty fields are not named in an answer: a body may have thousands.
+MOST_FAULTY_FIELDS = 20
+
 
 class Refusal(Exception):
     """A request that is understood and not carried out. `status` is the matching HTTP status."""

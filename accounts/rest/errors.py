@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -17,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.access import not_there
-from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal
+from accounts.errors import MOST_FAULTY_FIELDS, NotAllowed, NotSignedIn, NotThere, Refusal
 from accounts.models import User
 from accounts.rest.actors import actor_of
 from accounts.rest.rates import TOO_OFTEN
@@ -71,7 +72,7 @@ def body_of(refusal: Refusal) -> dict[str, Any]:
             "code": refusal.code,
             "message": str(refusal.message),
             "hint": str(refusal.hint),
-            "fields": refusal.fields,
+            "fields": dict(islice(refusal.fields.items(), MOST_FAULTY_FIELDS)),
         }
     }
 

@@ -9,6 +9,8 @@ from django.utils.translation import gettext as _
 from rest_framework import serializers
 from rest_framework.parsers import JSONParser
 
+from accounts.errors import MOST_FAULTY_FIELDS
+
 
 class StrictSerializer(serializers.Serializer[Any]):
     """A body in which unknown fields and values of a wrong JSON type are refused, at every level."""
@@ -22,7 +24,7 @@ class StrictSerializer(serializers.Serializer[Any]):
             if wrong:
                 raise serializers.ValidationError(wrong)
             known = {name for name, field in self.fields.items() if not field.read_only}
-            unknown = sorted(str(name) for name in data if name not in known)
+            unknown = sorted(str(name) for name in data if name not in known)[:MOST_FAULTY_FIELDS]
             if unknown:
                 raise serializers.ValidationError({name: [_("There is no such field.")] for name in unknown})
         return super().to_internal_value(data)

@@ -220,3 +220,9 @@ def test_a_moment_of_the_trail_may_have_any_offset_that_python_reads(people: Peo
     script = api(people.alice)
     assert ask(script, "GET", "audit/?since=0739-04-01T17:21:32%2B17:15").status_code == 200
     assert ask(script, "GET", "audit/?since=2999-01-01T00:00:00-23:59").json()["results"] == []
+
+
+def test_of_many_faulty_fields_twenty_are_named(people: People) -> None:
+    body = {f"field{number}": 1 for number in range(5_000)}
+    answer = ask(api(people.bob), "POST", "ssh-keys/", body)
+    assert (answer.status_code, len(answer.json()["error"]["fields"])) == (400, 20)

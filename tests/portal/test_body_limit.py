@@ -27,12 +27,15 @@ async def post(path: str, chunk: bytes, count: int) -> tuple[int, Any]:
 
 
 async def test_an_endless_body_is_cut_off_before_the_view() -> None:
-    status, body = await post("/api/v1/workspaces/", b"x" * 2**20, 3)
+    for path in ("/api/v1/agent/samples/", "/launch/"):
+        status, _body = await post(path, b"x" * 2**20, 3)
+        assert status == 413, path
+    status, body = await post("/api/v1/workspaces/", b"x" * 2**16, 5)
     assert status == 413
     assert body["error"]["code"] == "body_too_large"
 
 
 async def test_a_body_of_ordinary_size_reaches_the_view() -> None:
-    status, body = await post("/api/v1/workspaces/", b"x" * 2**20, 2)
+    status, body = await post("/api/v1/workspaces/", b"x" * 2**16, 4)
     assert status == 401
     assert body["error"]["code"] == "not_signed_in"
