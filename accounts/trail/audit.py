@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from contextvars import ContextVar
+from datetime import timedelta
 from typing import Any
 
 from django.db import DatabaseError, transaction
 from django.db.models import Model
 from django.http import HttpRequest
+from django.utils import timezone
 
 from accounts.access import Actor
 from accounts.errors import Refusal
@@ -18,6 +20,10 @@ log = logging.getLogger(__name__)
 
 RECORDED = {403, 404, 409, 422, 429}  # not 400, which is a typing mistake
 READS = {"GET", "HEAD", "OPTIONS"}  # for these only 403 is recorded: they try to change nothing
+
+# Refusals of one person for one action: of more within this time, none is recorded, or a loop would fill the table.
+MOST_ALIKE = 20
+ALIKE_WITHIN = timedelta(minutes=15)
 
 # Client address of the current request; None outside of a request (a command, a task).
 client_address: ContextVar[str | None] = ContextVar("client_address", default=None)
@@ -56,13 +62,13 @@ def record_refusal(request: HttpRequest, actor: Actor, refusal: Refusal) -> None
     if refusal.status not in RECORDED or (request.method in READS and refusal.status != 403):
         return
     route = request.resolver_match.url_name if request.resolver_match else None
+    action = f"{route or 'unknown'}.{str(request.method).lower()}"[:64]
+    refused = AuditEntry.Outcome.REFUSED
+    alike = AuditEntry.objects.filter(actor=actor.user, action=action, outcome=refused)
+    data = {"code": refusal.code, "status": refusal.status, "path": request.path[:240]}
     try:
-        record(
-            actor,
-            f"{route or 'unknown'}.{str(request.method).lower()}"[:64],
-            outcome=AuditEntry.Outcome.REFUSED,
-            data={"code": refusal.code, "status": refusal.status, "path": request.path[:240]},
-        )
+        if alike.filter(at__gt=timezone.now() - ALIKE_WITHIN)[:MOST_ALIKE].count() < MOST_ALIKE:
+            record(actor, action, outcome=refused, data=data)
     except DatabaseError:
         if transaction.get_connection().needs_rollback:
             raise  # inside the transaction of a request with a key, which must roll back

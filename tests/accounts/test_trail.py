@@ -4,6 +4,7 @@ import csv
 import io
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -169,3 +170,16 @@ def test_a_line_names_what_it_is_about(people: People) -> None:
     with translation.override("en"):
         entry = audit.record(people.alice, "token.revoke", target=token, tenant=people.demo)
     assert trail_words.sentence(entry) == "alice revoked the API token “nightly”."
+
+
+def test_a_loop_of_refusals_fills_no_table(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "MOST_ALIKE", 3)
+    script = api(people.bob)
+    for number in range(6):
+        assert ask(script, "DELETE", f"ssh-keys/{uuid4()}/").status_code == 404, number
+    refused = AuditEntry.objects.filter(outcome=AuditEntry.Outcome.REFUSED)
+    assert refused.count() == 3
+    refused.update(at=timezone.now() - audit.ALIKE_WITHIN)
+    ask(script, "DELETE", f"ssh-keys/{uuid4()}/")
+    ask(script, "POST", "tenants/", {"slug": "third", "name": "Third"})
+    assert refused.count() == 5
