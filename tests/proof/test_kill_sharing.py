@@ -131,7 +131,7 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lent]:
     folder = tmp_path_factory.mktemp("kill-sharing")
     with ground(folder, nodes=NODES, rows=ROWS, BERTH_RECLAIM_GRACE_MINUTES=GRACE_MINUTES) as berth:
         carol = berth.stack.client(berth.stack.token("carol", "read", "workspaces"))
-        admin = berth.stack.client(berth.stack.token("admin", "read", "workspaces"))
+        admin = berth.stack.client(berth.stack.token("admin", "read", "workspaces", "admin"))
         office = Office(berth.stack.address, "admin", PASSWORD)
         lent = Lent(berth, {"demo": berth.api, "second": carol, "admin": admin}, office)
         for name in ("own", "borrowed"):

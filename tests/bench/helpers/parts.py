@@ -55,7 +55,7 @@ def trial(nodes: str) -> Iterator[Stack]:
 
 def wait_until_ready(stack: Stack, count: int) -> None:
     """Wait until that many workspaces are ready."""
-    api = stack.client(stack.token("admin", "read"))
+    api = stack.client(stack.token("admin", "read", "admin"))
     ready = "workspaces/?phase=ready&limit=500"
     until("all are ready", lambda: len(api.everything(ready)) == count, 150, pause=0.5)
 
