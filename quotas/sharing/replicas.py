@@ -37,7 +37,7 @@ class TimeSlicing(Replicas):
 
 
 class Mps(Replicas):
-    """One NVIDIA service per GPU runs the kernels of all its users at once, and holds each to a share.
+    """An NVIDIA service per GPU runs the kernels of all its users at once, and holds each to a share.
 
     Programs talk to it through files in /dev/shm, which must be the service's own: the device plugin mounts it.
     """
