@@ -217,6 +217,7 @@ class WorkspaceSecret(models.Model):
     # What the tokens of its Jupyter are made from, and how often they were replaced (state/jupyter.py).
     jupyter_token = models.TextField()
     replaced = models.PositiveIntegerField(default=0, db_default=0)
+    gateway_replaced = models.PositiveIntegerField(default=0, db_default=0)
     # API tokens by which Jupyter's current token was asked for.
     handed_to = models.JSONField(default=list, db_default=[])
     host_key = models.TextField(help_text=_("OpenSSH private key (ed25519), stable over all runs."))

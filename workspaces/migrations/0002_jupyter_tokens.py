@@ -7,6 +7,11 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name="workspacesecret",
+            name="gateway_replaced",
+            field=models.PositiveIntegerField(db_default=0, default=0),
+        ),
+        migrations.AddField(
+            model_name="workspacesecret",
             name="handed_to",
             field=models.JSONField(db_default=[], default=list),
         ),

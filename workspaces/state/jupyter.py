@@ -1,6 +1,7 @@
 """Address and tokens of a workspace's Jupyter. The tokens are made from one stored seed, and are new for every run.
 
-- The gateway's token never leaves Berth, which checks the person of each request itself.
+- The gateway's token stays between the workspace and Berth, which checks the person of each request itself. The owner
+  can read it in the workspace, so it is replaced when they lose the right to that.
 - The token for scripts, and for the workspace's own address, is replaced as soon as its person loses a right or signs
   out: Jupyter reads its Secret again and again (`start/jupyter_config.py`).
 - A ticket, made from that token, lets one browser in once.
@@ -15,9 +16,11 @@ import time
 from django.db import transaction
 from django.db.models import F, QuerySet
 
+from accounts.access import Actor
 from accounts.addresses import bracketed
 from accounts.credentials.secrets import decrypt
 from accounts.locks import for_change
+from workspaces.access import may_launch
 from workspaces.models import Phase, Workspace, WorkspaceSecret
 
 # Lifetime of a ticket. The clocks of Berth and the node may differ a little.
@@ -32,7 +35,8 @@ def address(workspace: Workspace) -> str:
 
 
 def gateway_token(workspace: Workspace) -> str:
-    return _made(decrypt(workspace.secret.jupyter_token), f"{workspace.run} gateway")
+    seed = decrypt(workspace.secret.jupyter_token)
+    return _made(seed, f"{workspace.run} gateway {workspace.secret.gateway_replaced}")
 
 
 def token(workspace: Workspace) -> str:
@@ -49,9 +53,18 @@ def ticket(workspace: Workspace) -> str:
 
 @transaction.atomic
 def replace(workspaces: QuerySet[Workspace]) -> None:
-    """End all uses of these workspaces' tokens but the gateway's. A reconcile brings the new ones to the cluster."""
+    """End all uses of these workspaces' tokens, the gateway's only where the owner has no right to the workspace now.
+
+    A reconcile brings the new ones to the cluster.
+    """
     rows = WorkspaceSecret.objects.filter(workspace__in=workspaces)
     for_change(rows).update(replaced=F("replaced") + 1, handed_to=[])
+    lost = [row.pk for row in workspaces.select_related("owner", "tenant") if not _has_right(row)]
+    for_change(rows.filter(workspace__in=lost)).update(gateway_replaced=F("gateway_replaced") + 1)
+
+
+def _has_right(workspace: Workspace) -> bool:
+    return workspace.owner.is_active and may_launch(Actor(workspace.owner), workspace.tenant)
 
 
 def _made(key: str, what: str) -> str:
