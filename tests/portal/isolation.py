@@ -31,6 +31,7 @@ class Stage:
     """People, the ids of bob's objects, and, once people are signed in, their secrets and sessions."""
 
     people: dict[str, Actor]
+    demo: Any
     second: Any
     ids: dict[str, dict[str, str]]
     secrets: dict[str, str] = field(default_factory=dict)
@@ -81,4 +82,6 @@ def make_stage() -> Stage:
         "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
         "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),
     }
-    return Stage(people, cast.second, {kind: {"id": found, **common} for kind, found in ids.items()})
+    return Stage(
+        people, cast.demo, cast.second, {kind: {"id": found, **common} for kind, found in ids.items()}
+    )

@@ -23,7 +23,9 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.access import Actor
 from accounts.credentials import tokens
-from accounts.models import APIToken, Scope
+from accounts.models import APIToken, Membership, Role, Scope, User
+from clusters.models import Cluster
+from monitoring.intake import tokens as agents
 from tests.portal.addresses import ALL, Address
 from tests.portal.isolation import NOWHERE, PEOPLE, TOMORROW, Stage, make_stage
 from tests.shared_rows import shared_rows
@@ -34,6 +36,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKqP3Cr632C2dNhhgKVcon4ldUSAeKiku2yP9
 # "own" is bob, to whom the requested objects belong; "reader" is his token that only reads; "elsewhere" his token
 # that is bound to another tenant, of which he is a member too.
 WHO = (*PEOPLE, "reader", "elsewhere")
+ENDED = ("expired", "revoked", "deactivated")
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
 BOOKING = {
     "tenant": "demo",
@@ -237,7 +240,7 @@ def stage(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 
 def let_in(stage: Stage) -> Stage:
-    secrets = {who: secret_of(who, stage) for who in WHO} | {"expired": expired(stage.people["own"])}
+    secrets = {who: secret_of(who, stage) for who in WHO} | ended(stage)
     APIToken.objects.update(last_used_at=timezone.now())  # else each request would write its own use
     return replace(stage, secrets=secrets, sessions={who: session_of(stage.people[who]) for who in PEOPLE})
 
@@ -250,11 +253,22 @@ def secret_of(who: str, stage: Stage) -> str:
     return tokens.issue(actor.user, "test", scopes, tenant, 1)[1]
 
 
-def expired(actor: Actor) -> str:
-    token, secret = tokens.issue(actor.user, "old", [Scope.READ, Scope.WORKSPACES], None, 1)
-    token.expires_at = timezone.now() - timedelta(seconds=1)
-    token.save()
-    return secret
+def ended(stage: Stage) -> dict[str, str]:
+    """Return secrets that open nothing (any more), by what they are; and an admin's without the scope `admin`."""
+    own, admin = stage.people["own"].user, stage.people["admin"].user
+    left = User.objects.create_user("eve", is_active=False)
+    Membership.objects.create(tenant=stage.demo, user=left, role=Role.OWNER)
+    every = [Scope.READ, Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES]
+    (old, expired), (gone, revoked) = (tokens.issue(own, name, every, None, 1) for name in ("old", "gone"))
+    APIToken.objects.filter(pk=old.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    tokens.revoke(stage.people["own"], gone.pk)
+    return {
+        "expired": expired,
+        "revoked": revoked,
+        "deactivated": tokens.issue(left, "left", every, None, 1)[1],
+        "agent": agents.issue(None, Cluster.objects.get(), "node")[1],
+        "limited admin": tokens.issue(admin, "limited", every, None, 1)[1],
+    }
 
 
 def session_of(actor: Actor) -> str:
@@ -285,9 +299,12 @@ def test_the_api_answers_everybody_as_the_table_says(stage: Stage, address: Addr
     scripts = [stage.script(who) for who in WHO]
     for method, row in rows.items():
         assert asked(stage, address, method, scripts, row.body) == row.codes, method
-        assert asked(stage, address, method, [Client(), stage.script("expired")], row.body) == "401 401", (
-            method
-        )
+        outside = [Client(), *(stage.script(ended) for ended in ENDED)]
+        assert set(asked(stage, address, method, outside, row.body).split()) == {"401"}, method
+        if "agent/" not in address.name:
+            foreign = [stage.script("agent"), stage.script("limited admin"), stage.script("stranger")]
+            of_agent, limited, stranger = asked(stage, address, method, foreign, row.body).split()
+            assert (of_agent, limited) == ("401", stranger), method
 
 
 @pytest.mark.parametrize("address", OF_PAGES, ids=lambda address: address.name)
