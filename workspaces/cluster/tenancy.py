@@ -93,30 +93,26 @@ def network_policy(cluster: Cluster) -> dict[str, Any]:
                 "ports": [{"protocol": "TCP", "port": port} for port in (JUPYTER_PORT, SSH_PORT)],
             }
         ],
-        "egress": [
-            {
-                "to": [CLUSTER_DNS, {"ipBlock": {"cidr": NODE_LOCAL_DNS}}],
-                "ports": [
-                    {"protocol": protocol, "port": port} for protocol in ("UDP", "TCP") for port in (53, 5353)
-                ],
-            },
-            {"to": reachable(cluster)},
-        ],
+        "egress": [{"to": name_servers(cluster), "ports": DNS}, {"to": reachable(cluster)}],
     }
 
 
-# DNS of Kubernetes' own add-on and of OpenShift, whose pods listen on 5353.
-CLUSTER_DNS: dict[str, Any] = {
-    "namespaceSelector": {
-        "matchExpressions": [
-            {
-                "key": "kubernetes.io/metadata.name",
-                "operator": "In",
-                "values": ["kube-system", "openshift-dns"],
-            }
-        ]
-    }
-}
+DNS = [{"protocol": protocol, "port": port} for protocol in ("UDP", "TCP") for port in (53, 5353)]
+
+
+def name_servers(cluster: Cluster) -> list[dict[str, Any]]:
+    """Peers for the cluster's DNS: the pods of Kubernetes' add-on, or OpenShift's, which listen on 5353.
+
+    Some network plugins, and NodeLocal DNSCache, see the address of the Service in place of the pod's. As long as the
+    service networks are not filled in, that may be any private one.
+    """
+    name, namespaces = "kubernetes.io/metadata.name", ["kube-system", "openshift-dns"]
+    pods = {"matchExpressions": [{"key": name, "operator": "In", "values": namespaces}]}
+    services = sorted(cluster.service_cidrs or PRIVATE)
+    return [
+        {"namespaceSelector": pods},
+        *({"ipBlock": {"cidr": cidr}} for cidr in dict.fromkeys([NODE_LOCAL_DNS, *services])),
+    ]
 
 
 def reachable(cluster: Cluster) -> list[dict[str, Any]]:

@@ -96,10 +96,19 @@ def test_an_allowed_network_is_reached_but_never_the_cluster_inside_it() -> None
     assert not any(reaches(address, **CLUSTER, **asked) for address in ("10.42.0.9", *METADATA))
 
 
-def test_names_are_asked_of_the_clusters_dns_alone() -> None:
-    (dns,) = [rule for rule in network_policy(Cluster(**CLUSTER))["egress"] if "ports" in rule]
+@pytest.mark.parametrize(
+    ("filled_in", "asked", "not_asked"),
+    [(CLUSTER, "10.43.0.10", "10.1.2.3"), ({}, "10.96.0.10", "198.51.100.1")],
+    ids=["service networks known", "unknown"],
+)
+def test_names_are_asked_of_the_cluster_alone(filled_in: dict[str, Any], asked: str, not_asked: str) -> None:
+    (dns,) = [rule for rule in network_policy(Cluster(**filled_in))["egress"] if "ports" in rule]
+    pods, *blocks = dns["to"]
+    networks = [ip_network(block["ipBlock"]["cidr"]) for block in blocks]
+    assert "namespaceSelector" in pods
     assert {port["port"] for port in dns["ports"]} == {53, 5353}
-    assert all("namespaceSelector" in peer or peer["ipBlock"]["cidr"].endswith("/32") for peer in dns["to"])
+    for address, is_asked in ((asked, True), ("169.254.20.10", True), (not_asked, False), ("8.8.8.8", False)):
+        assert any(ip_address(address) in network for network in networks) == is_asked
 
 
 @given(st.lists(st.ip_addresses(v=4).map(lambda ip: str(ip_network(f"{ip}/12", strict=False))), max_size=4))
