@@ -38,6 +38,11 @@ def may_launch(actor: Actor, tenant: Tenant) -> bool:
     return role_in(actor, tenant) in (Role.OWNER, Role.MEMBER)
 
 
+def owner_may_use(workspace: Workspace) -> bool:
+    """Return False once the owner was deactivated, removed from the tenant, or became a viewer."""
+    return workspace.owner.is_active and may_launch(Actor(workspace.owner), workspace.tenant)
+
+
 def require_launch(actor: Actor, tenant: Tenant) -> None:
     """Refuse viewers: only members and owners of the tenant may launch."""
     actor.require(Scope.WORKSPACES)

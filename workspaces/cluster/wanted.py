@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from accounts.access import Actor, role_in
 from accounts.credentials.secrets import decrypt
-from accounts.models import Role
 from clusters import labels
 from clusters.models import Cluster, Gpu, Installation
 from quotas import sharing
 from quotas.models import Claim, Pool
 from quotas.pools.nodes import unwell_nodes
+from workspaces.access import owner_may_use
 from workspaces.models import Workspace
 from workspaces.state import jupyter
 
@@ -108,7 +107,6 @@ def avoided(pool: Pool) -> tuple[str, ...]:
 
 def authorized_keys(workspace: Workspace) -> list[str]:
     """SSH keys of the owner; none once they were deactivated, removed from the tenant, or became a viewer."""
-    owner = workspace.owner
-    if not owner.is_active or role_in(Actor(owner), workspace.tenant) in (None, Role.VIEWER):
+    if not owner_may_use(workspace):
         return []
-    return list(owner.ssh_keys.values_list("public_key", flat=True))
+    return list(workspace.owner.ssh_keys.values_list("public_key", flat=True))

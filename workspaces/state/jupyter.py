@@ -16,11 +16,10 @@ import time
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from accounts.access import Actor
 from accounts.addresses import bracketed
 from accounts.credentials.secrets import decrypt
 from accounts.locks import for_change
-from workspaces.access import may_launch
+from workspaces.access import owner_may_use
 from workspaces.models import Phase, Workspace, WorkspaceSecret
 
 # Lifetime of a ticket. The clocks of Berth and the node may differ a little.
@@ -59,12 +58,8 @@ def replace(workspaces: QuerySet[Workspace]) -> None:
     """
     rows = WorkspaceSecret.objects.filter(workspace__in=workspaces)
     for_change(rows).update(replaced=F("replaced") + 1, handed_to=[])
-    lost = [row.pk for row in workspaces.select_related("owner", "tenant") if not _has_right(row)]
+    lost = [row.pk for row in workspaces.select_related("owner", "tenant") if not owner_may_use(row)]
     for_change(rows.filter(workspace__in=lost)).update(gateway_replaced=F("gateway_replaced") + 1)
-
-
-def _has_right(workspace: Workspace) -> bool:
-    return workspace.owner.is_active and may_launch(Actor(workspace.owner), workspace.tenant)
 
 
 def _made(key: str, what: str) -> str:
