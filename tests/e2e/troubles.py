@@ -107,15 +107,18 @@ def out_of_memory(scene: Scene) -> Iterator[Happening]:
 
 @dataclass(frozen=True)
 class Jupyter:
-    """Address and token of a workspace's Jupyter."""
+    """A workspace's Jupyter, as a script reaches it."""
 
     address: str
+    port: int
+    host: str
     token: str
 
     @classmethod
     def of(cls, scene: Scene, workspace: Body) -> Jupyter:
         _status, given = scene.api("POST", f"workspaces/{workspace['id']}/jupyter/")
-        return cls(str(urlsplit(given["url"]).hostname), given["token"])
+        at = urlsplit(given["url"])
+        return cls("127.0.0.1", at.port or 80, at.netloc, given["token"])
 
 
 @contextmanager

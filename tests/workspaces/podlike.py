@@ -76,6 +76,7 @@ class Pod:
         self.folder.chmod(0o755)
         self.shell, self.path = shell, path
         self.address = f"127.{random.randint(64, 250)}.{random.randint(1, 250)}.{random.randint(2, 250)}"
+        self.port, self.host = 8888, f"{self.address}:8888"
         self.token, self.gateway_token = secrets.token_hex(32), secrets.token_hex(32)
         self.visible: list[Path] = []
         self.hidden: list[Path] = []

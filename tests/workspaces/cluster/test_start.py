@@ -97,7 +97,7 @@ def test_a_replaced_token_ends_cookies_and_websockets_but_neither_kernels_nor_th
     cookie = next(line for line in answer.splitlines() if line.startswith("Set-Cookie: username-"))
     cookie = cookie.removeprefix("Set-Cookie: ").partition(";")[0]
     assert pod.get("/api/contents", Cookie=cookie)[0] == 200
-    through_berth = SimpleNamespace(address=pod.address, token=pod.gateway_token)
+    through_berth = SimpleNamespace(**vars(pod) | {"token": pod.gateway_token})
     with Kernel(through_berth) as kept, Terminal(pod) as direct:
         kept.run("x = 41")
         old, pod.token = pod.token, secrets.token_hex(32)

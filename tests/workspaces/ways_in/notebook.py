@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import urllib.request
 import uuid
 from types import TracebackType
@@ -13,8 +14,16 @@ from websockets.sync.client import connect
 
 
 class Server(Protocol):
+    """A Jupyter: where to connect, and the host that is asked for."""
+
     @property
     def address(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def host(self) -> str: ...
 
     @property
     def token(self) -> str: ...
@@ -31,15 +40,20 @@ class Connected:
         self.server = server
         made = json.loads(self._ask("POST", f"/api/{self.kind}"))
         self.path = f"/api/{self.kind}/{made[self.identifier]}"
-        address = f"ws://{server.address}:8888{self.channel.format(made[self.identifier])}"
-        self._connection = connect(address, additional_headers=self._headers(), max_size=None)
+        self._connection = connect(
+            f"ws://{server.host}{self.channel.format(made[self.identifier])}",
+            sock=socket.create_connection((server.address, server.port), timeout=20),
+            additional_headers=self._headers(),
+            max_size=None,
+        )
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"token {self.server.token}"}
 
     def _ask(self, method: str, path: str) -> bytes:
-        address = f"http://{self.server.address}:8888{path}"
-        request = urllib.request.Request(address, method=method, headers=self._headers())
+        address = f"http://{self.server.address}:{self.server.port}{path}"
+        headers = self._headers() | {"Host": self.server.host}
+        request = urllib.request.Request(address, method=method, headers=headers)
         with urllib.request.urlopen(request, timeout=20) as answer:
             return bytes(answer.read())
 
