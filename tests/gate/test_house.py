@@ -1,9 +1,12 @@
 """Rules about the code itself: plain docstrings, and folders in which a reader finds a file."""
 
 import ast
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -78,3 +81,30 @@ def test_docstrings_open_with_a_verb_or_a_noun() -> None:
 def test_the_first_word_of_a_docstring_is_judged(tmp_path: Path, text: str, poor: list[str]) -> None:
     (file := tmp_path / "file.py").write_text(f'def act():\n    """{text}"""\n')
     assert [word for _line, word in openings(file) if is_poor(word)] == poor
+
+
+NAMES = r"\w+(?: as \w+)?(?:, \w+(?: as \w+)?)*"
+IMPORTED = re.compile(rf"^\s*from ((?:{'|'.join((*ROOMS, 'tests'))})[\w.]*) import ({NAMES})", re.MULTILINE)
+
+
+def imports_in_strings() -> Iterator[tuple[Path, str, str]]:
+    """Yield each file below tests/ with each module and name that a program in one of its strings imports."""
+    for file in (file for file in python_files() if file.parts[0] == "tests"):
+        for node in ast.walk(ast.parse((ROOT / file).read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for module, names in IMPORTED.findall(node.value):
+                    yield from ((file, module, name.split(" as ")[0].strip()) for name in names.split(","))
+
+
+def is_there(module: str, name: str) -> bool:
+    try:
+        return hasattr(import_module(module), name) or find_spec(f"{module}.{name}") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def test_programs_in_strings_import_what_is_there() -> None:
+    """They run in other processes, some only in suites that take long."""
+    found = list(imports_in_strings())
+    assert len(found) > 20
+    assert [f"{file}: {module}.{name}" for file, module, name in found if not is_there(module, name)] == []

@@ -54,7 +54,7 @@ LAUNCHING = (("alice", "demo", True), ("bob", "demo", False), ("erin", "demo", F
              ("frank", "second", True))  # fmt: skip
 MAKE_PEOPLE = """
 import json
-from accounts import tokens
+from accounts.credentials import tokens
 from accounts.models import Membership, Tenant, User
 from quotas.models import Budget, Quota, TenantLimit
 for name, tenant, role in {people!r}:
@@ -73,7 +73,7 @@ import json
 from quotas import pool_state
 from quotas.models import Claim, Pool
 from quotas.scheduling import decide
-from tests.quotas.oracle import could_have_started
+from tests.quotas.scheduling.oracle import could_have_started
 found = []
 for pool in Pool.objects.all():
     state = pool_state.read(pool, Claim.objects.filter(pool=pool, state="waiting"))
