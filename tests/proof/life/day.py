@@ -64,8 +64,9 @@ for tenant in Tenant.objects.all():
     TenantLimit.objects.get_or_create(tenant=tenant)
     Budget.objects.create(tenant=tenant, gpu_hours=1000, grace_minutes=0)
 Quota.objects.update(nominal_gpus=1, borrowing_limit_gpus=3)
-scopes = ["read", "workspaces"]
-print(json.dumps({{user.username: tokens.issue(user, "a day", scopes)[1] for user in User.objects.all()}}))
+everybody, scopes = User.objects.all(), ["read", "workspaces"]
+given = {{user.username: scopes + ["admin"] * user.is_staff for user in everybody}}
+print(json.dumps({{user.username: tokens.issue(user, "a day", given[user.username])[1] for user in everybody}}))
 """
 # Prints waiting claims that could start now, by the rules of the queue and by brute force.
 COULD_START = """
