@@ -3,21 +3,25 @@
 Objects are counted in their tables. Times and errors are counted by the processes where they happen, and added to rows
 (vitals). A process's gauges come with its sign of life, and end with it.
 
-The metrics hold no tenant, person or name: anybody who reaches the portal may ask.
+The metrics hold no tenant, person or name. Counts are private all the same: outside a trial only a Prometheus with
+BERTH_METRICS_TOKEN may ask.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Case, Count, Min, Q, Sum, Value, When
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django_q.models import OrmQ
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -26,7 +30,10 @@ from prometheus_client.registry import Collector
 import clusters.measures
 import monitoring.measures
 import workspaces.measures
+from accounts.errors import NotAllowed, NotSignedIn, Refusal
 from accounts.notices.models import Notice
+from accounts.rest import rates
+from accounts.rest.errors import json_response
 from clusters.models import Gpu, Node, UnknownCause, Watcher
 from monitoring.health.rules import silent
 from monitoring.models import AgentState, Finding, Trouble, What
@@ -55,12 +62,37 @@ GAUGES = (workspaces.measures.SOCKETS,)
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
+    try:
+        _require_token(request.headers.get("Authorization", ""))
+    except Refusal as refusal:
+        return json_response(refusal)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Rows())
     registry.register(Health())
     registry.register(Counted())
     registry.register(Processes())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE)
+
+
+def _require_token(header: str) -> None:
+    """Raise NotSignedIn without BERTH_METRICS_TOKEN, NotAllowed if none is set. A trial without one is open."""
+    if not settings.METRICS_TOKEN:
+        if settings.TRIAL:
+            return
+        raise NotAllowed(
+            "metrics_closed",
+            _("Metrics are closed: this Berth has no token for them."),
+            _("An operator sets BERTH_METRICS_TOKEN, and the same token in Prometheus."),
+        )
+    kind, _space, secret = header.partition(" ")
+    known = hmac.compare_digest(secret.strip().encode(), settings.METRICS_TOKEN.encode())
+    if kind.lower() != "bearer" or not known:
+        rates.count_stranger()
+        raise NotSignedIn(
+            "token_refused",
+            _("This is not the token for metrics."),
+            _("Send “Authorization: Bearer …” with BERTH_METRICS_TOKEN of this Berth."),
+        )
 
 
 class Rows(Collector):

@@ -9,9 +9,12 @@ from django.core.checks.security.base import (
     SECRET_KEY_MIN_LENGTH,
     SECRET_KEY_MIN_UNIQUE_CHARACTERS,
 )
+from django.core.exceptions import ImproperlyConfigured
 
 # Widest network of proxies whose X-Forwarded-For is believed: a cluster's own, at most.
 WIDEST_V4, WIDEST_V6 = 16, 64
+# Characters of a token that somebody chose by hand.
+SHORTEST_TOKEN = 24
 
 
 def unsafe(*, secret_key: str, base_url: str, proxies: str) -> str:
@@ -36,6 +39,15 @@ def unsafe(*, secret_key: str, base_url: str, proxies: str) -> str:
                 f"addresses of your proxies, or a network of at most /{WIDEST_V4} (IPv6: /{WIDEST_V6})."
             )
     return ""
+
+
+def metrics_token(token: str) -> str:
+    """Return the token for /metrics. Raise ImproperlyConfigured if it could be guessed."""
+    if token and len(token) < SHORTEST_TOKEN:
+        raise ImproperlyConfigured(
+            f"BERTH_METRICS_TOKEN must have at least {SHORTEST_TOKEN} random characters: openssl rand -hex 24"
+        )
+    return token
 
 
 def _too_wide(proxy: str) -> bool:

@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from accounts.sign_on.configuration import provider_from
 from portal.environment import BASE_DIR, load_run_file, state_dir
-from portal.safe_start import unsafe
+from portal.safe_start import metrics_token, unsafe
 
 django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
 load_run_file()
@@ -291,6 +291,9 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
 }
+
+# Token with which Prometheus asks for /metrics. Without one, /metrics is closed outside a trial.
+METRICS_TOKEN = metrics_token(env.str("BERTH_METRICS_TOKEN", default=""))
 
 # --- Clusters
 # Kubeconfig files may start programs (exec plugins); that is code on this machine, so the operator opts in.

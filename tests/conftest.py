@@ -29,7 +29,14 @@ SETTINGS = {
     "BERTH_ALLOWED_HOSTS": "testserver,127.0.0.1,localhost",
 }
 # Tests see neither a real cluster nor the settings of somebody's `make up`.
-HIDDEN = ("KUBECONFIG", "BERTH_ROLE", "BERTH_DEMO_PASSWORD", "BERTH_OIDC_ISSUER", "BERTH_STAFF_SECOND_FACTOR")
+HIDDEN = (
+    "KUBECONFIG",
+    "BERTH_ROLE",
+    "BERTH_DEMO_PASSWORD",
+    "BERTH_OIDC_ISSUER",
+    "BERTH_STAFF_SECOND_FACTOR",
+    "BERTH_METRICS_TOKEN",
+)
 SERVER = pytest.StashKey[subprocess.Popen[bytes]]()
 FOLDER = pytest.StashKey[Path]()
 # Durability is off: the data is thrown away.

@@ -231,7 +231,7 @@ def test_the_scrape_finds_what_the_manifests_deploy() -> None:
     port = container["ports"][0]
     told = agent["spec"]["template"]["metadata"]["annotations"]
     assert told["prometheus.io/port"] == str(port["containerPort"])
-    assert web["metadata"]["annotations"]["prometheus.io/port"] == str(web["spec"]["ports"][0]["port"])
+    assert "annotations" not in web["metadata"]  # a scrape by annotation sends no token
 
     [plain] = read(PROMETHEUS / "scrape.yaml")
     jobs = {job["job_name"]: job for job in plain["scrape_configs"]}
@@ -240,6 +240,10 @@ def test_the_scrape_finds_what_the_manifests_deploy() -> None:
         f"{web['metadata']['name']}.{web['metadata']['namespace']}.svc:{web['spec']['ports'][0]['port']}"
     )
     assert of_berth["spec"]["staticConfigs"] == jobs["berth"]["static_configs"] == [{"targets": [address]}]
+
+    assert of_berth["spec"]["authorization"]["type"] == jobs["berth"]["authorization"]["type"] == "Bearer"
+    secret = of_berth["spec"]["authorization"]["credentials"]["name"]
+    assert jobs["berth"]["authorization"]["credentials_file"].endswith(f"/{secret}")
 
     [endpoint] = of_agents["spec"]["podMetricsEndpoints"]
     assert of_agents["spec"]["namespaceSelector"]["matchNames"] == [agent["metadata"]["namespace"]]
