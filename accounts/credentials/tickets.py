@@ -3,30 +3,52 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from math import ceil
 
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.credentials import tokens
-from accounts.errors import NotSignedIn
-from accounts.locks import forget
-from accounts.models import SocketTicket
+from accounts.errors import NotSignedIn, TooMany
+from accounts.locks import forget, locked
+from accounts.models import SocketTicket, User
 
 LIFETIME = timedelta(seconds=60)
 KEPT = timedelta(minutes=10)  # long enough to say “expired” and not “unknown”
+MOST_UNUSED = 32  # of a person at once
 
 
+@transaction.atomic
 def issue(actor: Actor) -> tuple[str, datetime]:
-    """Return a new ticket and its expiry. It opens what its maker may see, within their token's limits."""
+    """Return a new ticket and its expiry. It opens what its maker may see, within their token's limits.
+
+    Raise TooMany if the person has MOST_UNUSED that were not used yet.
+    """
     now = timezone.now()
+    locked(User.objects.all()).get(pk=actor.user.pk)  # one at a time, or the limit could be passed
+    unused = SocketTicket.objects.filter(user=actor.user, expires_at__gt=now).order_by("expires_at")
+    require_few(list(unused.values_list("expires_at", flat=True)[:MOST_UNUSED]), MOST_UNUSED, now)
     forget(SocketTicket.objects.filter(expires_at__lt=now - KEPT))
     ticket = secrets.token_urlsafe(32)
     row = SocketTicket.objects.create(
         digest=tokens.digest(ticket), user=actor.user, token=actor.token, expires_at=now + LIFETIME
     )
     return ticket, row.expires_at
+
+
+def require_few(unused: Sequence[datetime], most: int, now: datetime) -> None:
+    """Raise TooMany until the first of these tickets expires, if there are `most` or more."""
+    if len(unused) >= most:
+        raise TooMany(
+            "too_many_tickets",
+            _("You have %(count)d tickets that were not used yet.") % {"count": most},
+            _("Use those that you have, or wait until one expires: each lasts one minute."),
+            retry_after_seconds=max(1, ceil((min(unused) - now).total_seconds())),
+        )
 
 
 def redeem(ticket: str) -> Actor:

@@ -1,12 +1,12 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
 
-from accounts import members
+from accounts import locks, members
 from accounts.access import Actor, visible_tenants
 from accounts.credentials import tickets, tokens
-from accounts.errors import NotSignedIn
+from accounts.errors import NotSignedIn, TooMany
 from accounts.models import SocketTicket
 from tests.accounts.people import People
 from tests.shared.concurrency import at_once
@@ -68,3 +68,45 @@ def test_of_eight_at_once_one_comes_in(people: People) -> None:
             return False
 
     assert sum(at_once(try_it)) == 1
+
+
+def make_ticket(people: People, name: str, expires_at: datetime) -> None:
+    SocketTicket.objects.create(digest=name, user=people.bob.user, expires_at=expires_at)
+
+
+def test_a_person_with_many_unused_tickets_gets_no_more_until_one_is_used_or_expires(people: People) -> None:
+    unused = [tickets.issue(people.bob)[0] for _ in range(tickets.MOST_UNUSED)]
+    with pytest.raises(TooMany) as refusal:
+        tickets.issue(people.bob)
+    assert refusal.value.code == "too_many_tickets"
+    assert 1 <= (refusal.value.retry_after_seconds or 0) <= 60
+    tickets.issue(people.admin)  # others have their own
+    tickets.redeem(unused[0])
+    tickets.issue(people.bob)
+    SocketTicket.objects.filter(user=people.bob.user).update(expires_at=timezone.now())
+    tickets.issue(people.bob)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_asking_at_once_does_not_pass_the_limit(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tickets, "MOST_UNUSED", 3)
+
+    def try_it(_number: int) -> bool:
+        try:
+            tickets.issue(people.bob)
+            return True
+        except TooMany:
+            return False
+
+    assert sum(at_once(try_it)) == SocketTicket.objects.count() == 3
+
+
+def test_expired_ones_are_forgotten_a_few_at_a_time(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "FORGOTTEN_AT_ONCE", 2)
+    for number in range(5):
+        make_ticket(people, str(number), timezone.now() - 2 * tickets.KEPT)
+    left = []
+    for _ in range(3):
+        tickets.issue(people.admin)
+        left.append(SocketTicket.objects.filter(user=people.bob.user).count())
+    assert left == [3, 1, 0]
