@@ -9,8 +9,9 @@ from django.utils.translation import gettext as _
 
 from accounts.errors import Refusal
 from accounts.rest.errors import json_response
+from monitoring.intake import checks
 
-# The API's bodies are small; those of nodes' agents, and forms with files, may have DATA_UPLOAD_MAX_MEMORY_SIZE.
+# The API's bodies are small; those of nodes' agents have their own limit, forms DATA_UPLOAD_MAX_MEMORY_SIZE.
 LARGEST_JSON_BYTES = 256 * 2**10
 API, AGENTS = "/api/v1/", "/api/v1/agent/"
 
@@ -27,8 +28,7 @@ class LimitedBody:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         path = scope.get("path", "")
-        is_small = path.startswith(API) and not path.startswith(AGENTS)
-        most_bytes = LARGEST_JSON_BYTES if is_small else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        most_bytes = _most_bytes(path)
         taken_bytes = 0
 
         async def counted() -> Any:
@@ -46,12 +46,20 @@ class LimitedBody:
         try:
             await self._application(scope, counted, send)
         except TooLarge as refusal:  # nothing is answered before the body is read
-            await _answer(refusal, send)
+            await answer(refusal, send)
 
 
-async def _answer(refusal: Refusal, send: Any) -> None:
-    answer = json_response(refusal)
-    headers = [(name.lower().encode(), value.encode()) for name, value in answer.items()]
-    start = {"type": "http.response.start", "status": answer.status_code}
-    await send({**start, "headers": [*headers, (b"connection", b"close")]})
-    await send({"type": "http.response.body", "body": answer.content})
+def _most_bytes(path: str) -> int:
+    if path.startswith(AGENTS):
+        return checks.MOST_BYTES
+    return LARGEST_JSON_BYTES if path.startswith(API) else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+
+
+async def answer(refusal: Refusal, send: Any) -> None:
+    """Refuse before the body was read, and close the connection: what is still to come is not read."""
+    refused = json_response(refusal)
+    headers = [(name.lower().encode(), value.encode()) for name, value in refused.items()]
+    length = (b"content-length", str(len(refused.content)).encode())
+    start = {"type": "http.response.start", "status": refused.status_code}
+    await send({**start, "headers": [*headers, length, (b"connection", b"close")]})
+    await send({"type": "http.response.body", "body": refused.content})

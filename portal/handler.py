@@ -7,91 +7,57 @@ request, which costs as much as a small view.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from typing import IO, Any
 
 from asgiref.sync import sync_to_async
-from django.core.exceptions import RequestAborted
-from django.core.handlers.asgi import ASGIHandler, get_script_prefix
-from django.core.signals import request_started
-from django.http import HttpRequest
+from django.core.handlers.asgi import ASGIHandler
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import set_script_prefix
-from django.utils.translation import gettext as _
+from django.template.loader import render_to_string
+from django.utils import translation
 
-from accounts.errors import Refusal
-from accounts.rest.errors import json_response
+from accounts.errors import TooMany
+from accounts.rest.errors import headers_of, is_api, json_response
+from portal.fair_share import MOST_AT_ONCE, Askers, Crowded, Lanes, too_many_at_once
 
-AGENTS = "/api/v1/agent/"
-AGENTS_AT_ONCE = 2
-# An agent waits for ten seconds.
-LONGEST_WAIT_SECONDS = 5
+# Asked by probes, which must not wait behind anybody.
+PROBES = {"/healthz", "/readyz", "/readyz/web"}
 
 
 class InOneTurn(ASGIHandler):
+    """Handler whose requests wait for a turn of their person before they take a thread."""
+
     def __init__(self) -> None:
         self.load_middleware(is_async=False)
+        self._lanes, self._askers = Lanes(MOST_AT_ONCE), Askers()
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        return await sync_to_async(self.get_response)(request)
-
-
-class Busy(Refusal):
-    status = 503
-
-
-class Agents(InOneTurn):
-    """ASGI middleware that handles reports of node agents in two threads of its own, one after another.
-
-    If hundreds of agents come back after a restart, pages keep their share of the process and its connections.
-    """
-
-    def __init__(self, application: Any) -> None:
-        super().__init__()
-        self._application = application
-        self._threads = ThreadPoolExecutor(AGENTS_AT_ONCE, "agents")
-        self._turns = asyncio.Semaphore(AGENTS_AT_ONCE)
-
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if not scope["path"].startswith(AGENTS):
-            await self._application(scope, receive, send)
-            return
+        if request.path in PROBES:
+            return await sync_to_async(self.get_response)(request)
+        lane = self._askers.lane_of(request)
         try:
-            body = await self.read_body(receive)
-        except RequestAborted:
-            return
-        await self.send_response(await self._in_turn(scope, body), send)
-
-    async def _in_turn(self, scope: dict[str, Any], body: IO[bytes]) -> HttpResponseBase:
-        """Answer 503 if no slot frees in time: the agent is still waiting then, and its report is not kept."""
+            await self._lanes.take(lane)
+        except Crowded:
+            with translation.override(translation.get_language_from_request(request)):
+                return _crowded(request, too_many_at_once())
+        work = asyncio.ensure_future(sync_to_async(self.get_response)(request))
+        work.add_done_callback(lambda _work: self._lanes.give_back(lane))
+        work.add_done_callback(lambda _work: self._askers.note(request))
         try:
-            async with asyncio.timeout(LONGEST_WAIT_SECONDS):
-                await self._turns.acquire()
-        except TimeoutError:
-            return json_response(_busy())
-        try:
-            in_context = copy_context().run
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, in_context, self._answer, scope, body)
-        finally:
-            self._turns.release()
-
-    def _answer(self, scope: dict[str, Any], body: IO[bytes]) -> HttpResponseBase:
-        set_script_prefix(get_script_prefix(scope))
-        request_started.send(sender=type(self), scope=scope)
-        request, response = self.create_request(scope, body)
-        if request is not None:
-            response = self.get_response(request)
-        assert response is not None
-        response.close()  # gives the connection back; what is to be sent stays
-        return response
+            # Whoever hangs up keeps their turn until the thread is done: it cannot be stopped.
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(_close)
+            raise
 
 
-def _busy() -> Busy:
-    return Busy(
-        "busy",
-        _("Too many agents report at once."),
-        _("Keep the report and try again later."),
-        retry_after_seconds=LONGEST_WAIT_SECONDS,
-    )
+def _close(work: asyncio.Future[HttpResponseBase]) -> None:
+    """Close an answer that nobody waits for: a log's reader would keep its place for ever."""
+    if not work.cancelled() and work.exception() is None and work.result().streaming:
+        asyncio.get_running_loop().run_in_executor(None, work.result().close)
+
+
+def _crowded(request: HttpRequest, refusal: TooMany) -> HttpResponse:
+    if is_api(request):
+        return json_response(refusal)
+    page = render_to_string("429.html", {"refusal": refusal})
+    return HttpResponse(page, status=refusal.status, headers=headers_of(refusal))

@@ -64,13 +64,17 @@ def authenticate(secret: str) -> AgentToken:
         or token is None
         or token.revoked_at is not None
     ):
-        raise NotSignedIn(
-            "token_refused",
-            _("This is not an agent token, or it was revoked."),
-            _("An admin issues one for this cluster; it goes into the file that the agent reads."),
-        )
+        raise refused()
     _note_use(token)
     return token
+
+
+def refused() -> NotSignedIn:
+    return NotSignedIn(
+        "token_refused",
+        _("This is not an agent token, or it was revoked."),
+        _("An admin issues one for this cluster; it goes into the file that the agent reads."),
+    )
 
 
 def _note_use(token: AgentToken) -> None:

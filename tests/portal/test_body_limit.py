@@ -27,9 +27,8 @@ async def post(path: str, chunk: bytes, count: int) -> tuple[int, Any]:
 
 
 async def test_an_endless_body_is_cut_off_before_the_view() -> None:
-    for path in ("/api/v1/agent/samples/", "/launch/"):
-        status, _body = await post(path, b"x" * 2**20, 3)
-        assert status == 413, path
+    status, _body = await post("/launch/", b"x" * 2**20, 3)
+    assert status == 413
     status, body = await post("/api/v1/workspaces/", b"x" * 2**16, 5)
     assert status == 413
     assert body["error"]["code"] == "body_too_large"

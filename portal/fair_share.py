@@ -1,0 +1,156 @@
+"""Fair shares of the web process's threads: a person has so many requests answered at once, the others wait in line.
+
+Threads share one interpreter and one pool of connections. Without shares, a script with sixteen connections would leave
+everybody else a seventeenth of both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts.addresses import neighbourhood, plain
+from accounts.errors import TooMany
+from accounts.models import User
+
+# Requests answered at once in one process: of a person, and of an address without a known sign-in.
+MOST_AT_ONCE = 3
+MOST_WAITING = 64
+LONGEST_WAIT_SECONDS = 10.0
+RETRY_SECONDS = 1
+MOST_KNOWN = 10_000
+
+
+class Crowded(Exception):
+    """No turn: too many wait already, or it did not come in time."""
+
+
+class Lane:
+    def __init__(self) -> None:
+        self.running = 0
+        self.waiting: deque[asyncio.Future[None]] = deque()
+
+
+class Lanes:
+    """Lines of requests, one per key: each has so many turns at once, given in the order of arrival."""
+
+    def __init__(self, most_at_once: int, longest_wait_seconds: float = LONGEST_WAIT_SECONDS) -> None:
+        self._most, self._longest_wait = most_at_once, longest_wait_seconds
+        self._lanes: dict[Hashable, Lane] = {}
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    async def take(self, key: Hashable) -> None:
+        """Wait for a turn, which ends with `give_back`. Raise Crowded if the line is too long or none comes in time."""
+        lane = self._lanes.setdefault(key, Lane())
+        if lane.running < self._most and not lane.waiting:
+            lane.running += 1
+            return
+        if len(lane.waiting) >= MOST_WAITING:
+            raise Crowded
+        turn = asyncio.get_running_loop().create_future()
+        lane.waiting.append(turn)
+        try:
+            async with asyncio.timeout(self._longest_wait):
+                await turn
+        except TimeoutError:
+            self._leave(key, lane, turn)
+            raise Crowded from None
+        except asyncio.CancelledError:
+            self._leave(key, lane, turn)
+            raise
+
+    def give_back(self, key: Hashable) -> None:
+        lane = self._lanes[key]
+        lane.running -= 1
+        while lane.waiting and lane.running < self._most:
+            turn = lane.waiting.popleft()
+            if not turn.done():
+                lane.running += 1
+                turn.set_result(None)
+        if not lane.running and not lane.waiting:
+            del self._lanes[key]
+
+    def _leave(self, key: Hashable, lane: Lane, turn: asyncio.Future[None]) -> None:
+        if turn.done() and not turn.cancelled():
+            self.give_back(key)  # the turn came in the moment of leaving
+        elif turn in lane.waiting:
+            lane.waiting.remove(turn)
+
+    @asynccontextmanager
+    async def turn(self, key: Hashable) -> AsyncIterator[None]:
+        await self.take(key)
+        try:
+            yield
+        finally:
+            self.give_back(key)
+
+
+class Askers:
+    """Persons behind credentials, as answered requests had them: to know one before a thread is taken."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, UUID] = OrderedDict()
+
+    def lane_of(self, request: HttpRequest) -> Hashable:
+        """Return the person's id, or the address if the credential is not known to be somebody's."""
+        credential = _credential(request)
+        if credential is not None and credential in self._known:
+            return self._known[credential]
+        try:
+            return neighbourhood(plain(request.META.get("REMOTE_ADDR", "")))
+        except ValueError:  # a unix socket has no address
+            return ""
+
+    def note(self, request: HttpRequest) -> None:
+        """Remember whose the request was; forget a credential that no longer is anybody's."""
+        credential = _credential(request)
+        if credential is None:
+            return
+        person = _person_of(request)
+        if person is None:
+            self._known.pop(credential, None)
+            return
+        self._known[credential] = person
+        self._known.move_to_end(credential)
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+
+
+def _credential(request: HttpRequest) -> bytes | None:
+    """Return a digest of the token or the session's key, so that memory holds neither."""
+    found = request.headers.get("Authorization") or request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+    return sha256(found.encode()).digest() if found else None
+
+
+def _person_of(request: HttpRequest) -> UUID | None:
+    """Return whom this credential proved, without a query: a token sets `user`, a session fills its cache."""
+    if "Authorization" in request.headers:
+        user = request.__dict__.get("user")
+    else:
+        user = getattr(request, "_cached_user", None)
+    return user.pk if type(user) is User else None
+
+
+def too_many_at_once() -> TooMany:
+    return TooMany(
+        "too_many_at_once",
+        ngettext(
+            "Too many requests at the same time: Berth answers one of yours at once.",
+            "Too many requests at the same time: Berth answers %(count)d of yours at once.",
+            MOST_AT_ONCE,
+        )
+        % {"count": MOST_AT_ONCE},
+        _("Wait for answers before you send more."),
+        retry_after_seconds=RETRY_SECONDS,
+    )
