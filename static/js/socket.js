@@ -7,15 +7,21 @@ const BAR_AFTER_MS = 900; // a short blink is not worth a word
 
 const NOT_SIGNED_IN = 4401;
 const NOT_THERE = 4404;
+const TOO_MANY = 4429;
+const TOO_MANY_DELAY_MS = 30_000;
 
 const away = new Set();
+const refused = new Set(); // the person has too many open
 const reload = () => location.reload(); // the server says what became of it
 
-function showAway(socket, isAway) {
-  if (isAway) away.add(socket);
-  else away.delete(socket);
-  document.querySelector("[data-reconnecting]").hidden = away.size === 0;
+function show(bar, sockets, socket, isOne) {
+  if (isOne) sockets.add(socket);
+  else sockets.delete(socket);
+  document.querySelector(bar).hidden = sockets.size === 0;
 }
+
+const showAway = (socket, isAway) => show("[data-reconnecting]", away, socket, isAway);
+const showRefused = (socket, isRefused) => show("[data-too-many]", refused, socket, isRefused);
 
 // `path` is a function: it is asked anew at each connection, so that it can say where to go on (?after=N).
 // A quiet one is not what the page shows: while it is away nothing on it is out of date.
@@ -45,6 +51,7 @@ export function connect(path, { onMessage, onOpen = () => {}, onRefused = reload
     socket.onmessage = (frame) => {
       heard();
       const message = JSON.parse(frame.data);
+      if (message.type !== "note") showRefused(self, false);
       if (message.type !== "ping") onMessage(message);
     };
     socket.onclose = closed;
@@ -56,6 +63,11 @@ export function connect(path, { onMessage, onOpen = () => {}, onRefused = reload
     if (code === NOT_SIGNED_IN || code === NOT_THERE) {
       leaving = true;
       onRefused();
+      return;
+    }
+    if (code === TOO_MANY) {
+      showRefused(self, true);
+      retry = setTimeout(open, TOO_MANY_DELAY_MS);
       return;
     }
     if (!isQuiet) bar ??= setTimeout(() => showAway(self, true), BAR_AFTER_MS);

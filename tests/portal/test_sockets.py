@@ -9,10 +9,12 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
+import aiohttp
 import uvicorn
 
-from portal.sockets import Sockets
+from portal.sockets import LARGEST_MESSAGE_BYTES, Sockets
 from portal.up.plan import web_command
 
 MUCH = "x" * 2**20
@@ -76,6 +78,34 @@ async def test_what_waits_for_a_peer_that_reads_nothing_keeps_it_no_longer() -> 
         await asyncio.wait_for(ended.wait(), 20)
         peer.close()
     assert sent  # much data was waiting
+
+
+async def test_a_client_sends_little_to_berth_and_much_to_its_jupyter(settings: Any) -> None:
+    settings.WORKSPACE_DOMAIN = "ws.example"
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "websocket":
+            return
+        await receive()
+        await send({"type": "websocket.accept"})
+        if (await receive())["type"] == "websocket.receive":
+            await send({"type": "websocket.send", "text": "taken"})
+
+    async def say(host: str, size: int) -> str | int:
+        """Send a message of `size` bytes. Return the answer, or the code of the close."""
+        address = f"http://127.0.0.1:{port}/"
+        async with (
+            aiohttp.ClientSession() as browser,
+            browser.ws_connect(address, headers={"Host": host}) as wire,
+        ):
+            await wire.send_str("x" * size)
+            answer = await wire.receive(20)
+            return str(answer.data) if answer.type == aiohttp.WSMsgType.TEXT else int(wire.close_code or 0)
+
+    async with serving(application) as port:
+        assert await say("berth.example", 100) == "taken"
+        assert await say("berth.example", LARGEST_MESSAGE_BYTES + 1) == 1009
+        assert await say(f"{uuid4()}.ws.example", 2**20) == "taken"
 
 
 def test_the_web_process_is_started_with_it() -> None:

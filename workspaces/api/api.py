@@ -309,7 +309,12 @@ class LogsView(OneWorkspaceView):
     )
     def get(self, request: Request, id: UUID) -> StreamingHttpResponse:
         access.require_log(self.actor, self.workspace)
-        log = open_log(self.workspace, **LogQuery.of(request), longest_seconds=LONGEST_FOLLOW_SECONDS)
+        log = open_log(
+            self.workspace,
+            self.actor.user.pk,
+            **LogQuery.of(request),
+            longest_seconds=LONGEST_FOLLOW_SECONDS,
+        )
         return StreamingHttpResponse(log, content_type="text/plain; charset=utf-8")
 
 

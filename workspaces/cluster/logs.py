@@ -1,7 +1,8 @@
 """Live log of a workspace, straight from its container: the only read of ours that asks the cluster.
 
-Each reader holds a thread while it waits for the next line. So readers are limited, in total and per workspace:
-otherwise one person could take all the threads.
+Each reader holds a thread while it waits for the next line. So readers are limited, in total, per workspace and per
+person: otherwise one person could take all the threads. The limits hold in each web process. A container may print
+faster than a web process can carry: lines go out at a pace, and an answer has a largest size.
 """
 
 from __future__ import annotations
@@ -27,25 +28,45 @@ DEFAULT_TAIL = 500
 LONGEST_TAIL = 10_000
 MOST_READERS = 64
 MOST_READERS_OF_ONE = 8
+MOST_READERS_OF_PERSON = 6
+RETRY_SECONDS = 10
+# What a reader gets at once, and per second from then on.
+BURST_LINES, LINES_PER_SECOND = LONGEST_TAIL, 500
+BURST_BYTES, BYTES_PER_SECOND = 8 * 2**20, 2**19
+LARGEST_ANSWER_BYTES = 32 * 2**20
 
 _threads = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="log")
 _counting = threading.Lock()
 _readers: Counter[UUID] = Counter()  # by workspace
+_people: Counter[UUID] = Counter()  # the same readers by person
 
 
-def _take_place(workspace_id: UUID) -> bool:
+def _take_place(workspace_id: UUID, person_id: UUID) -> None:
     with _counting:
+        if _people[person_id] >= MOST_READERS_OF_PERSON:
+            raise _too_many(
+                _("You read %(count)d logs already, as many as one person may.")
+                % {"count": MOST_READERS_OF_PERSON},
+                _("Close one of them, and try again."),
+            )
         if _readers.total() >= MOST_READERS or _readers[workspace_id] >= MOST_READERS_OF_ONE:
-            return False
+            raise _too_many(
+                _("Too many people are reading logs at the moment."), _("Try again in a few seconds.")
+            )
         _readers[workspace_id] += 1
-        return True
+        _people[person_id] += 1
 
 
-def _give_place_back(workspace_id: UUID) -> None:
+def _give_place_back(workspace_id: UUID, person_id: UUID) -> None:
     with _counting:
-        _readers.subtract([workspace_id])
-        if not _readers[workspace_id]:
-            del _readers[workspace_id]
+        for counted, key in ((_readers, workspace_id), (_people, person_id)):
+            counted[key] -= 1
+            if not counted[key]:
+                del counted[key]
+
+
+def _too_many(message: str, hint: str) -> TooMany:
+    return TooMany("too_many_log_readers", message, hint, retry_after_seconds=RETRY_SECONDS)
 
 
 class ClusterAway(Refusal):
@@ -55,8 +76,10 @@ class ClusterAway(Refusal):
 class Log:
     """An open log: lines with their line feed. Closing the log, from any thread, ends its reader."""
 
-    def __init__(self, workspace_id: UUID, lines: Lines, longest_seconds: float | None) -> None:
-        self._workspace_id, self._lines = workspace_id, lines
+    def __init__(
+        self, workspace_id: UUID, person_id: UUID, lines: Lines, longest_seconds: float | None
+    ) -> None:
+        self._place, self._lines = (workspace_id, person_id), lines
         self._longest_seconds = longest_seconds
         self._closing = threading.Lock()
         self._closed = False
@@ -65,9 +88,15 @@ class Log:
         loop = asyncio.get_running_loop()
         if self._longest_seconds is not None:
             loop.call_later(self._longest_seconds, self.close)
+        began, count, size = loop.time(), 0, 0
         try:
             while (line := await loop.run_in_executor(_threads, _next, self._lines)) is not None:
+                count, size = count + 1, size + len(line) + 1
+                if self._longest_seconds is not None and size > LARGEST_ANSWER_BYTES:
+                    yield _cut_short()
+                    return
                 yield line + "\n"
+                await asyncio.sleep(pause_seconds(count, size, loop.time() - began))
         finally:
             self.close()
 
@@ -77,7 +106,18 @@ class Log:
                 return
             self._closed = True
         self._lines.close()
-        _give_place_back(self._workspace_id)
+        _give_place_back(*self._place)
+
+
+def pause_seconds(count: int, size: int, elapsed: float) -> float:
+    """Return the seconds to wait after `count` lines of `size` bytes in `elapsed` seconds; 0 within the pace."""
+    due = max((count - BURST_LINES) / LINES_PER_SECOND, (size - BURST_BYTES) / BYTES_PER_SECOND)
+    return max(0.0, due - elapsed)
+
+
+def _cut_short() -> str:
+    most = LARGEST_ANSWER_BYTES // 2**20
+    return _("[Berth: this answer ends here, at %(most)d MiB. Ask for fewer lines.]") % {"most": most} + "\n"
 
 
 def _next(lines: Iterator[str]) -> str | None:
@@ -90,13 +130,17 @@ def _next(lines: Iterator[str]) -> str | None:
 
 def open_log(
     workspace: Workspace,
+    person_id: UUID,
     *,
     container: str = "",
     tail: int = DEFAULT_TAIL,
     follow: bool = False,
     longest_seconds: float | None = None,
 ) -> Log:
-    """Ask the cluster for the log, in a blocking request. Raise a Refusal that says why there is none."""
+    """Ask the cluster for the log, in a blocking request. Raise a Refusal that says why there is none.
+
+    With `longest_seconds` it is one answer, which has LARGEST_ANSWER_BYTES at most; else it is followed without end.
+    """
     if container not in ("", CONTAINER_NAME):
         text = _("A workspace has one container: “%(name)s”.") % {"name": CONTAINER_NAME}
         raise Invalid("no_such_container", text, _("Leave it out."), fields={"container": [text]})
@@ -105,17 +149,11 @@ def open_log(
         raise Invalid("invalid_tail", text, _("Follow the log to see what comes."), fields={"tail": [text]})
     if workspace.phase in (Phase.WAITING, Phase.STOPPED):
         raise _no_log(workspace)
-    if not _take_place(workspace.pk):
-        raise TooMany(
-            "too_many_log_readers",
-            _("Too many people are reading logs at the moment."),
-            _("Try again in a minute."),
-            retry_after_seconds=60,
-        )
+    _take_place(workspace.pk, person_id)
     try:
-        return Log(workspace.pk, _ask(workspace, tail, follow), longest_seconds)
+        return Log(workspace.pk, person_id, _ask(workspace, tail, follow), longest_seconds)
     except BaseException:
-        _give_place_back(workspace.pk)
+        _give_place_back(workspace.pk, person_id)
         raise
 
 

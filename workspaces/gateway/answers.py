@@ -21,8 +21,9 @@ async def redirect(send: Any, where: str, cookie: str = "") -> None:
     await answer(send, 303, headers)
 
 
-async def refuse(send: Any, status: int, message: str) -> None:
+async def refuse(send: Any, status: int, message: str, *, retry_after_seconds: int | None = None) -> None:
     """Refuse in the format that Jupyter's pages know from Jupyter."""
-    await answer(
-        send, status, [(b"content-type", b"application/json")], json.dumps({"message": message}).encode()
-    )
+    headers = [(b"content-type", b"application/json")]
+    if retry_after_seconds is not None:
+        headers.append((b"retry-after", str(retry_after_seconds).encode()))
+    await answer(send, status, headers, json.dumps({"message": message}).encode())

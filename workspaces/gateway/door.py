@@ -17,6 +17,7 @@ from .hosts import ENTER
 from .passes import Guest
 
 MOST_PASSES = 4
+CROWDED_SECONDS = 5
 
 Scope = dict[str, Any]
 
@@ -87,11 +88,16 @@ async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
         return
     if guest is not None and guest.upstream:
         try:
-            with guests.place(workspace_id):
+            with guests.place(workspace_id, guest.user_id):
                 changed = guests.until_changed(secret, workspace_id, guest)
                 await carry.forward(scope, receive, send, guest, changed)
         except guests.Crowded:
-            await refuse(send, 503, _("Too many connections to this workspace. Close some of its pages."))
+            await refuse(
+                send,
+                429,
+                _("You have too many connections to workspaces. Close some of their pages."),
+                retry_after_seconds=CROWDED_SECONDS,
+            )
     elif headers.get("sec-fetch-mode") == "navigate" or "text/html" in headers.get("accept", ""):
         # The portal decides: it signs the person in, says why nothing runs, or issues a new ticket.
         where = f"workspaces/{workspace_id}/" + (
@@ -110,13 +116,22 @@ async def _socket(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
         secret, guest = await _guest(headers, workspace_id)
     try:
         if guest is not None and guest.upstream:
-            with guests.place(workspace_id):
+            with guests.place(workspace_id, guest.user_id):
                 await sockets.carry(scope, receive, send, guest, secret, workspace_id)
             return
     except guests.Crowded:
-        pass
+        await _refuse_crowded(receive, send)
+        return
     await receive()
     await send({"type": "websocket.close", "code": sockets.REFUSED_POLICY})
+
+
+async def _refuse_crowded(receive: Any, send: Any) -> None:
+    """Accept the socket and close it: only an open one can carry the code, and Jupyter's pages then come back."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    reason = "Too many connections to workspaces"
+    await send({"type": "websocket.close", "code": sockets.TRY_AGAIN_LATER, "reason": reason})
 
 
 def _is_here(scope: Scope) -> bool:

@@ -22,7 +22,9 @@ LONGEST_SECRET = 80
 # Long answers and sockets are checked again: no signal reports a session that expires.
 STREAM_RECHECK_SECONDS = 5.0
 SOCKET_RECHECK_SECONDS = 60.0
-MOST_AT_ONCE = 512  # requests and sockets of one workspace, in this process
+# Requests and sockets of one workspace, and of all workspaces of one person, in this process.
+MOST_AT_ONCE = 512
+MOST_OF_PERSON = 768
 
 Key = tuple[str, UUID]
 _known: dict[Key, tuple[float, Guest | None]] = {}
@@ -31,20 +33,21 @@ _ask: Callable[[str, UUID], Any] = database_sync_to_async(admitted)
 
 
 class Crowded(Exception):
-    """Too many requests of one workspace: others would suffer."""
+    """Too many requests of one workspace or person: others would suffer."""
 
 
 @contextmanager
-def place(workspace_id: UUID) -> Iterator[None]:
-    if _under_way[workspace_id] >= MOST_AT_ONCE:
+def place(workspace_id: UUID, person_id: UUID) -> Iterator[None]:
+    if _under_way[workspace_id] >= MOST_AT_ONCE or _under_way[person_id] >= MOST_OF_PERSON:
         raise Crowded
-    _under_way[workspace_id] += 1
+    _under_way.update((workspace_id, person_id))
     try:
         yield
     finally:
-        _under_way[workspace_id] -= 1
-        if not _under_way[workspace_id]:
-            del _under_way[workspace_id]
+        _under_way.subtract((workspace_id, person_id))
+        for key in (workspace_id, person_id):
+            if not _under_way[key]:
+                del _under_way[key]
 
 
 async def guest_of(secret: str, workspace_id: UUID) -> Guest | None:

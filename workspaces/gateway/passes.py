@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.access import Actor
 from accounts.credentials.sign_in import person_of
+from accounts.credentials.tickets import MOST_UNUSED, require_few
 from accounts.credentials.tokens import digest
 from accounts.errors import Refusal
 from accounts.locks import forget
@@ -36,8 +37,16 @@ class Guest:
 
 
 def hand_over(session_key: str, workspace: Workspace) -> str:
-    """Create a ticket for the workspace's own host. The portal has checked the person of this session."""
-    forget(GatewayPass.objects.filter(is_ticket=True, created_at__lt=timezone.now() - TICKET_LIFETIME))
+    """Create a ticket for the workspace's own host. The portal has checked the person of this session, its owner.
+
+    Raise TooMany if they have MOST_UNUSED tickets that no browser has used yet.
+    """
+    now = timezone.now()
+    tickets = GatewayPass.objects.filter(is_ticket=True)
+    forget(tickets.filter(created_at__lt=now - TICKET_LIFETIME))
+    unused = tickets.filter(workspace__owner=workspace.owner_id, created_at__gte=now - TICKET_LIFETIME)
+    made = unused.order_by("created_at").values_list("created_at", flat=True)[:MOST_UNUSED]
+    require_few([at + TICKET_LIFETIME for at in made], MOST_UNUSED, now)
     same = GatewayPass.objects.filter(session_id=session_key, workspace=workspace).order_by("-created_at")
     outdated = list(same.values_list("pk", flat=True)[MOST_PER_SESSION - 1 :])
     forget(GatewayPass.objects.filter(pk__in=outdated))

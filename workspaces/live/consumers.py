@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Coroutine
 from contextlib import aclosing, suppress
 from datetime import datetime
@@ -25,7 +26,7 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor, not_there, visible_tenants
 from accounts.credentials import tickets, tokens
 from accounts.credentials.sign_in import person_of
-from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal
+from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal, TooMany
 from accounts.models import APIToken, Scope, User
 from quotas.live import GROUP as POOLS
 from workspaces import access, measures
@@ -41,11 +42,16 @@ logger = logging.getLogger(__name__)
 NOT_SIGNED_IN = 4401
 NOT_THERE = 4404
 TICKET_EXPIRED = 4408
+TOO_MANY = 4429
 FAILED = 1011
 
 PING_SECONDS = 20
 SNAPSHOT_LIMIT = 500
 LOG_RETRY_SECONDS = 2
+MOST_OF_PERSON = 100  # sockets, in this process
+LONGEST_REASON_BYTES = 120  # RFC 6455, 5.5: a close frame has 125 bytes, two of them the code
+
+_open: Counter[UUID] = Counter()  # sockets by person
 
 
 class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
@@ -59,10 +65,15 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self._joined: set[str] = set()
         self._wake = asyncio.Event()
         self._recheck = False
+        self._counted_for: UUID | None = None
         self._jobs = [asyncio.create_task(self._live())]
 
     async def disconnect(self, code: int) -> None:
         measures.SOCKETS.add(-1)
+        if self._counted_for is not None:
+            _open.subtract([self._counted_for])
+            if not _open[self._counted_for]:
+                del _open[self._counted_for]
         for job in self._jobs:
             job.cancel()
         self.channel_layer.leave(self.channel_name)
@@ -78,6 +89,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         """Serve the socket after the handshake. A refusal anywhere closes it with the code for the reason."""
         try:
             self.actor = await database_sync_to_async(who)(self.scope)
+            self._count(self.actor.user.pk)
             self.start(self._ping())
             if self.actor.token is not None:
                 self.start(self._recheck_at(self.actor.token.expires_at))
@@ -96,6 +108,9 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.close(TICKET_EXPIRED if refusal.code == "ticket_expired" else NOT_SIGNED_IN)
         except (NotThere, NotAllowed):
             await self.close(NOT_THERE)
+        except TooMany as refusal:
+            text = f"{refusal.message} {refusal.hint}".encode()[:LONGEST_REASON_BYTES]
+            await self.close(TOO_MANY, reason=text.decode(errors="ignore"))
         except Exception:
             logger.exception("a websocket failed; its client comes back")
             await self.close(FAILED)
@@ -104,6 +119,17 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         """Send, unless the client has left: its disconnect, which is on its way, ends the socket's tasks."""
         with suppress(OSError):
             await super().send(*args, **kwargs)
+
+    def _count(self, person_id: UUID) -> None:
+        """Count this socket for its person until it ends. Raise TooMany beyond MOST_OF_PERSON."""
+        if _open[person_id] >= MOST_OF_PERSON:
+            raise TooMany(
+                "too_many_sockets",
+                _("You have %(count)d websockets open already.") % {"count": MOST_OF_PERSON},
+                _("Close some pages or scripts."),
+            )
+        _open[person_id] += 1
+        self._counted_for = person_id
 
     def _still(self) -> Actor:
         """Return the actor as of now. Raise NotSignedIn if access ended, or the browser session of the socket."""
@@ -308,7 +334,7 @@ class WorkspaceLog(OfWorkspace):
         return workspace
 
     def open(self) -> logs.Log:
-        return logs.open_log(self.readable(), follow=True)
+        return logs.open_log(self.readable(), self.actor.user.pk, follow=True)
 
     async def send_changes(self) -> None:
         try:
@@ -319,6 +345,8 @@ class WorkspaceLog(OfWorkspace):
             raise
         except Refusal as refusal:
             await self.send_json({"type": "note", "message": refusal.message, "hint": refusal.hint})
+            if isinstance(refusal, TooMany):
+                raise
             if refusal.retry_after_seconds is None:
                 return  # the workspace's next change wakes
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -307,22 +308,62 @@ def test_readers_of_one_workspace_leave_places_to_others_and_give_them_back(
     cast: Cast, container: Container
 ) -> None:
     busy = make_workspace(cast, cast.bob, name="busy")
-    opened = [logs.open_log(busy) for _ in range(logs.MOST_READERS_OF_ONE)]
+    opened = [logs.open_log(busy, uuid4()) for _ in range(logs.MOST_READERS_OF_ONE)]
     other = make_workspace(cast, cast.alice)
-    opened.append(logs.open_log(other))
+    opened.append(logs.open_log(other, uuid4()))
     assert ask(script(cast.bob), "GET", f"workspaces/{busy.pk}/logs/").status_code == 429
     for log in opened:
         log.close()
         log.close()  # gives back one place alone
-    logs.open_log(busy).close()
+    logs.open_log(busy, uuid4()).close()
     assert container.closed
+
+
+def test_a_person_reads_so_many_logs_at_once_and_others_still_read(cast: Cast, container: Container) -> None:
+    mine = make_workspace(cast, cast.bob)
+    person = cast.bob.user.pk
+    opened = [
+        logs.open_log(make_workspace(cast, cast.bob, name=f"run-{number}"), person)
+        for number in range(logs.MOST_READERS_OF_PERSON)
+    ]
+    answer = ask(script(cast.bob), "GET", f"workspaces/{mine.pk}/logs/")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "too_many_log_readers")
+    assert answer["Retry-After"] == str(logs.RETRY_SECONDS)
+    of_alice = ask(script(cast.alice), "GET", f"workspaces/{mine.pk}/logs/")
+    assert of_alice.status_code == 200
+    async_to_sync(read)(of_alice)
+    for log in opened:
+        log.close()
+    again = ask(script(cast.bob), "GET", f"workspaces/{mine.pk}/logs/")
+    assert again.status_code == 200
+    async_to_sync(read)(again)
+    assert person not in logs._people
+
+
+def test_an_answer_ends_at_its_largest_size_and_says_so(
+    cast: Cast, container: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "LARGEST_ANSWER_BYTES", 2**20)
+    container.lines = iter(["x" * 2**18] * 100)
+    answer = ask(script(cast.bob), "GET", f"workspaces/{make_workspace(cast, cast.bob).pk}/logs/")
+    text = async_to_sync(read)(answer)
+    assert len(text) < 2**20 + 200
+    assert "1 MiB" in text.splitlines()[-1]
+    assert container.closed
+
+
+def test_lines_go_out_at_a_pace_after_a_first_burst() -> None:
+    assert logs.pause_seconds(logs.BURST_LINES, logs.BURST_BYTES, 0.0) == 0
+    assert logs.pause_seconds(logs.BURST_LINES + 2 * logs.LINES_PER_SECOND, 1, 1.5) == 0.5
+    assert logs.pause_seconds(1, logs.BURST_BYTES + 2 * logs.BYTES_PER_SECOND, 1.5) == 0.5
+    assert logs.pause_seconds(logs.BURST_LINES + 2 * logs.LINES_PER_SECOND, 1, 60) == 0
 
 
 def test_all_readers_together_have_a_limit(
     cast: Cast, container: Container, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "MOST_READERS", 1)
-    with closing(logs.open_log(make_workspace(cast, cast.alice))):
+    with closing(logs.open_log(make_workspace(cast, cast.alice), uuid4())):
         mine = make_workspace(cast, cast.bob)
         assert ask(script(cast.bob), "GET", f"workspaces/{mine.pk}/logs/").status_code == 429
 

@@ -17,7 +17,7 @@ from tests.cast import Cast
 from tests.shared.sockets import in_thread
 from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import Stage, cookie, raw, staged
-from workspaces.gateway import guests, passes
+from workspaces.gateway import guests, passes, sockets
 from workspaces.gateway.door import local
 from workspaces.models import GatewayPass
 
@@ -248,12 +248,40 @@ async def test_one_workspace_cannot_take_all_there_is(stage: Stage, monkeypatch:
     monkeypatch.setattr(guests, "MOST_AT_ONCE", 2)
     await stage.open()
     async with stage.browser.ws_connect(stage.at("/socket")), stage.browser.ws_connect(stage.at("/socket")):
-        assert (await stage.get("/api"))[0] == 503
-        with pytest.raises(aiohttp.WSServerHandshakeError):
-            await stage.browser.ws_connect(stage.at("/socket"))
+        await is_crowded(stage)
     async with asyncio.timeout(10):
         while (await stage.get("/api"))[0] != 200:
             await asyncio.sleep(0.05)
+
+
+async def is_crowded(stage: Stage) -> None:
+    assert (await stage.get("/api"))[0] == 429
+    async with stage.browser.ws_connect(stage.at("/socket")) as refused:
+        await refused.receive()
+        assert refused.close_code == sockets.TRY_AGAIN_LATER
+
+
+async def test_one_person_cannot_take_all_there_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guests, "MOST_OF_PERSON", 1)
+    await stage.open()
+    async with stage.browser.ws_connect(stage.at("/socket")):
+        await is_crowded(stage)
+    async with asyncio.timeout(10):
+        while guests._under_way:
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.django_db
+def test_a_person_has_so_many_unused_tickets(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "MOST_UNUSED", 2)
+    bob = Client()
+    bob.force_login(cast.bob.user)
+    links = [f"/workspaces/{make_workspace(cast, cast.bob, name=f'run-{n}').pk}/open/" for n in range(3)]
+    answers = [bob.get(link) for link in links]
+    assert [answer.status_code for answer in answers] == [302, 302, 429]
+    assert 1 <= int(answers[-1]["Retry-After"]) <= 60
+    GatewayPass.objects.update(is_ticket=False)  # browsers used them
+    assert bob.get(links[2]).status_code == 302
 
 
 async def test_while_the_database_is_away_that_is_said(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
