@@ -1,7 +1,8 @@
 """Fair shares of the web process's threads: a person has so many requests answered at once, the others wait in line.
 
 Threads share one interpreter and one pool of connections. Without shares, a script with sixteen connections would leave
-everybody else a seventeenth of both.
+everybody else a seventeenth of both. Who keeps threads busy all the time has one of them, so that a page of somebody
+else shares the interpreter with one other thread, not with three.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ from accounts.models import User
 # Requests answered at once in one process: of a person, and of an address without a known sign-in.
 MOST_AT_ONCE = 3
 MOST_WAITING = 64
+# Seconds of threads, as a sum that halves in HALF_LIFE_SECONDS: beyond it a key has one turn at once. One thread
+# that is always busy reaches 14 s.
+HEAVY_SECONDS = 5.0
+HALF_LIFE_SECONDS = 10.0
 LONGEST_WAIT_SECONDS = 10.0
 RETRY_SECONDS = 1
 MOST_KNOWN = 10_000
@@ -41,11 +46,15 @@ class Lane:
 
 
 class Lanes:
-    """Lines of requests, one per key: each has so many turns at once, given in the order of arrival."""
+    """Lines of requests, one per key: each has so many turns at once, given in the order of arrival.
+
+    A key that has used much of the threads lately has one turn at once.
+    """
 
     def __init__(self, most_at_once: int, longest_wait_seconds: float = LONGEST_WAIT_SECONDS) -> None:
         self._most, self._longest_wait = most_at_once, longest_wait_seconds
         self._lanes: dict[Hashable, Lane] = {}
+        self._used: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()  # seconds, as of a moment
 
     def __len__(self) -> int:
         return len(self._lanes)
@@ -53,7 +62,7 @@ class Lanes:
     async def take(self, key: Hashable) -> None:
         """Wait for a turn, which ends with `give_back`. Raise Crowded if the line is too long or none comes in time."""
         lane = self._lanes.setdefault(key, Lane())
-        if lane.running < self._most and not lane.waiting:
+        if lane.running < self._width(key, _now()) and not lane.waiting:
             lane.running += 1
             return
         if len(lane.waiting) >= MOST_WAITING:
@@ -70,16 +79,31 @@ class Lanes:
             self._leave(key, lane, turn)
             raise
 
-    def give_back(self, key: Hashable) -> None:
-        lane = self._lanes[key]
+    def give_back(self, key: Hashable, seconds: float = 0.0) -> None:
+        """End a turn in which a thread was busy for so many seconds."""
+        lane, now = self._lanes[key], _now()
         lane.running -= 1
-        while lane.waiting and lane.running < self._most:
+        self._note(key, seconds, now)
+        while lane.waiting and lane.running < self._width(key, now):
             turn = lane.waiting.popleft()
             if not turn.done():
                 lane.running += 1
                 turn.set_result(None)
         if not lane.running and not lane.waiting:
             del self._lanes[key]
+
+    def _note(self, key: Hashable, seconds: float, now: float) -> None:
+        self._used[key] = self._used_by(key, now) + seconds, now
+        self._used.move_to_end(key)
+        if len(self._used) > MOST_KNOWN:
+            self._used.popitem(last=False)
+
+    def _used_by(self, key: Hashable, now: float) -> float:
+        used, at = self._used.get(key, (0.0, now))
+        return float(used * 0.5 ** ((now - at) / HALF_LIFE_SECONDS))
+
+    def _width(self, key: Hashable, now: float) -> int:
+        return 1 if self._used_by(key, now) > HEAVY_SECONDS else self._most
 
     def _leave(self, key: Hashable, lane: Lane, turn: asyncio.Future[None]) -> None:
         if turn.done() and not turn.cancelled():
@@ -140,6 +164,10 @@ def _person_of(request: HttpRequest) -> UUID | None:
     else:
         user = getattr(request, "_cached_user", None)
     return user.pk if type(user) is User else None
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def too_many_at_once() -> TooMany:

@@ -39,8 +39,10 @@ class InOneTurn(ASGIHandler):
         except Crowded:
             with translation.override(translation.get_language_from_request(request)):
                 return _crowded(request, too_many_at_once())
+        now = asyncio.get_running_loop().time
+        began = now()
         work = asyncio.ensure_future(sync_to_async(self.get_response)(request))
-        work.add_done_callback(lambda _work: self._lanes.give_back(lane))
+        work.add_done_callback(lambda _work: self._lanes.give_back(lane, now() - began))
         work.add_done_callback(lambda _work: self._askers.note(request))
         try:
             # Whoever hangs up keeps their turn until the thread is done: it cannot be stopped.

@@ -86,10 +86,10 @@ class RefusalPages:
             return redirect_to_login(request.get_full_path())
         if isinstance(request.user, User):
             record_refusal(request, Actor(request.user), refusal)
-        page = render(request, "refusal.html", {"refusal": refusal}, status=refusal.status)
+        answer = render(request, "refusal.html", {"refusal": refusal}, status=refusal.status)
         for name, value in headers_of(refusal).items():
-            page[name] = value
-        return page
+            answer[name] = value
+        return answer
 
 
 def _person_behind(request: HttpRequest) -> User | None:

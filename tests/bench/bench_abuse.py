@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from http.client import HTTPConnection
 
 from portal.up.plan import REPOSITORY
@@ -64,7 +64,7 @@ class Pages:
 
     def read(self, seconds: float) -> tuple[list[float], Counter[int]]:
         """Return the seconds that each page took, and their statuses."""
-        began, asked = time.monotonic(), []
+        began, asked = time.monotonic(), list[Future[tuple[float, int]]]()
         with ThreadPoolExecutor(32) as readers:
             while (elapsed := time.monotonic() - began) < seconds:
                 asked.append(readers.submit(self._ask, self.paths[len(asked) % len(self.paths)]))

@@ -81,6 +81,31 @@ async def test_who_leaves_the_line_takes_no_turn_with_them() -> None:
     assert not len(lanes)
 
 
+async def test_who_keeps_threads_busy_has_one_turn_until_they_paused() -> None:
+    lanes = Lanes(3)
+    for _ in range(2):
+        await lanes.take("busy")
+    lanes.give_back("busy", fair_share.HEAVY_SECONDS + 1)
+    (second,) = await waiting(lanes, "busy", 1)
+    assert not second.done()
+    lanes.give_back("busy", 0.1)
+    await asyncio.sleep(0)
+    assert second.done()
+    assert all(task.done() for task in await waiting(lanes, "other", 3))
+    now = asyncio.get_running_loop().time()
+    assert lanes._width("busy", now) == 1
+    assert lanes._width("busy", now + fair_share.HALF_LIFE_SECONDS) == 3
+
+
+async def test_what_is_remembered_of_use_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_share, "MOST_KNOWN", 3)
+    lanes = Lanes(1)
+    for number in range(5):
+        async with lanes.turn(number):
+            pass
+    assert len(lanes._used) == 3
+
+
 # --- Whose request it is
 
 
