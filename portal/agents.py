@@ -22,7 +22,6 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 from django.utils.translation import gettext as _
 
-from accounts import addresses
 from accounts.credentials.tokens import digest, prefix_of
 from accounts.errors import NotSignedIn, Refusal
 from accounts.rest import rates
@@ -30,7 +29,7 @@ from accounts.rest.errors import as_refusal
 from accounts.trail.audit import client_address
 from monitoring import measures
 from monitoring.intake import checks, tokens
-from portal.body_limit import AGENTS, answer
+from portal.body_limit import AGENTS, address_of, answer
 from portal.fair_share import Crowded, Lanes
 from portal.handler import InOneTurn
 
@@ -87,7 +86,7 @@ class Agents(InOneTurn):
         if kind.lower() != "bearer" or not prefix_of(secret, tokens.KIND):
             raise tokens.refused()
         if not self._is_proven(secret):
-            address = _address(scope)
+            address = address_of(scope)
             try:
                 async with self._line.turn(address), _within(self._door):
                     await self._prove(secret, address)
@@ -173,14 +172,6 @@ def _counted(refusal: Refusal) -> Refusal:
     except Refusal as too_often:
         return too_often
     return refusal
-
-
-def _address(scope: dict[str, Any]) -> str:
-    """Return the client's address; empty for a unix socket, which has none."""
-    try:
-        return addresses.plain((scope.get("client") or ("",))[0])
-    except ValueError:
-        return ""
 
 
 def busy() -> Busy:

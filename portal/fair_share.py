@@ -17,7 +17,6 @@ from uuid import UUID
 from django.conf import settings
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from accounts.addresses import neighbourhood, plain
 from accounts.errors import TooMany
@@ -25,12 +24,13 @@ from accounts.models import User
 
 # Requests answered at once in one process: of a person, and of an address without a known sign-in.
 MOST_AT_ONCE = 3
-MOST_WAITING = 64
+# In one line. After a restart, all open pages come back by addresses: their people are not known yet.
+MOST_WAITING = 256
 # Seconds of threads, as a sum that halves in HALF_LIFE_SECONDS: beyond it a key has one turn at once. One thread
 # that is always busy reaches 14 s.
 HEAVY_SECONDS = 5.0
 HALF_LIFE_SECONDS = 10.0
-LONGEST_WAIT_SECONDS = 10.0
+LONGEST_WAIT_SECONDS = 30.0
 RETRY_SECONDS = 1
 MOST_KNOWN = 10_000
 
@@ -173,11 +173,7 @@ def _now() -> float:
 def too_many_at_once() -> TooMany:
     return TooMany(
         "too_many_at_once",
-        ngettext(
-            "Too many requests at the same time: Berth answers one of yours at once.",
-            "Too many requests at the same time: Berth answers %(count)d of yours at once.",
-            MOST_AT_ONCE,
-        )
+        _("Too many requests at the same time: Berth answers %(count)d of yours at once.")
         % {"count": MOST_AT_ONCE},
         _("Wait for answers before you send more."),
         retry_after_seconds=RETRY_SECONDS,

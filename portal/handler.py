@@ -19,7 +19,7 @@ from accounts.errors import TooMany
 from accounts.rest.errors import headers_of, is_api, json_response
 from portal.fair_share import MOST_AT_ONCE, Askers, Crowded, Lanes, too_many_at_once
 
-# Asked by probes, which must not wait behind anybody.
+# Asked by probes, which must not wait behind people.
 PROBES = {"/healthz", "/readyz", "/readyz/web"}
 
 
@@ -31,9 +31,9 @@ class InOneTurn(ASGIHandler):
         self._lanes, self._askers = Lanes(MOST_AT_ONCE), Askers()
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path in PROBES:
-            return await sync_to_async(self.get_response)(request)
         lane = self._askers.lane_of(request)
+        if request.path in PROBES:
+            lane = "probe", lane
         try:
             await self._lanes.take(lane)
         except Crowded:
