@@ -10,6 +10,7 @@ from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, expect
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from accounts.models import User
 from tests.cast import Cast
@@ -35,7 +36,7 @@ def sockets(address: str, user: User, count: int) -> Iterator[None]:
     with ExitStack() as stack:
         for _ in range(count):
             wire = stack.enter_context(
-                connect(f"{where}/ws/gpus/", origin=address, additional_headers=headers)  # type: ignore[arg-type]
+                connect(f"{where}/ws/gpus/", origin=Origin(address), additional_headers=headers)
             )
             wire.recv(30)
         yield

@@ -190,6 +190,7 @@ async def ask(where: Any, path: str, headers: list[tuple[bytes, bytes]]) -> tupl
     asking = await wire(where, path, headers)
     start = await asking.receive_output(SECONDS)
     body = await asking.receive_output(SECONDS)
+    await asking.wait(SECONDS)  # until its thread's connection is closed
     found = {name.decode().lower(): value.decode() for name, value in start["headers"]}
     return start["status"], found, body["body"]
 
@@ -236,15 +237,19 @@ async def test_the_tokens_of_a_person_share_their_turns(slow: Slow, cast: Cast) 
 async def test_who_hangs_up_keeps_their_turn_until_the_thread_is_done(slow: Slow, cast: Cast) -> None:
     bob = await in_thread(headers_of)(cast.bob)
     assert (await ask(slow, "/usage/", bob))[0] == 200
+    left = []
     for number in range(MOST_AT_ONCE):
         asking = await wire(slow, "/launch/", bob)
         await until(lambda number=number: slow.begun == number + 1)
         await asking.send_input({"type": "http.disconnect"})
-    waiting = asyncio.create_task(ask(slow, "/launch/", bob))
+        left.append(asking)
+    next_one = asyncio.create_task(ask(slow, "/launch/", bob))
     await asyncio.sleep(0.1)
     assert slow.begun == MOST_AT_ONCE
     slow.goes_on.set()
-    assert (await waiting)[0] == 200
+    assert (await next_one)[0] == 200
+    for asking in left:
+        await asking.wait(SECONDS)
 
 
 async def test_a_stream_whose_reader_hung_up_before_it_began_is_closed(
