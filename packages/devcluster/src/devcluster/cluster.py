@@ -55,7 +55,7 @@ from devcluster.kubelet.storage.mounting import Mounting
 from devcluster.metering import Metering
 from devcluster.network import BALANCERS, Addresses, PodNetwork
 from devcluster.nodes import NodeFile
-from devcluster.resources import KINDS, NAMESPACE, Obj
+from devcluster.resources import KINDS, NAMESPACE, SERVICE_CIDR, Obj
 from devcluster.rules import defaults
 from devcluster.scheduling.scheduler import Scheduler, create_priority_classes
 from devcluster.serving import tls
@@ -65,6 +65,7 @@ from devcluster.store import Store, clone
 
 log = logging.getLogger("devcluster")
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+SERVICE_NETWORK = "10.96.0.0/12"  # Services get their addresses from it: rules/defaults.py
 EXPIRY_SECONDS = 300
 
 
@@ -220,6 +221,9 @@ class Cluster:
         for name in NAMESPACES:
             if self.store.get(NAMESPACE, "", name) is None:
                 self.api.create(NAMESPACE, "", {"metadata": {"name": name}}, Writer(CONTROLLER))
+        if self.store.get(SERVICE_CIDR, "", "kubernetes") is None:
+            network = {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": [SERVICE_NETWORK]}}
+            self.api.create(SERVICE_CIDR, "", network, Writer(CONTROLLER))
         self._reports.start()
         storage.furnish(self.api)
         create_defaults(self.api)

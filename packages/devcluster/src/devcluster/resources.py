@@ -177,6 +177,9 @@ SNAPSHOT_CLASS = Kind(
     short=("vsclass", "vsclasses"),
     generation=True,
 )
+SERVICE_CIDR = Kind(
+    "networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", namespaced=False, subresources=("status",)
+)
 PRIORITY_CLASS = Kind(
     "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short=("pc",)
 )
@@ -213,6 +216,8 @@ KINDS: tuple[Kind, ...] = (
     SNAPSHOT_CLASS,
     Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short=("netpol",), generation=True),
     Kind("networking.k8s.io", "v1", "Ingress", "ingresses", short=("ing",), generation=True),
+    SERVICE_CIDR,
+    Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
     POD_DISRUPTION_BUDGET,
     LEASE,
     ROLE,
