@@ -30,6 +30,11 @@ class Api:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
+    @property
+    def address(self) -> str:
+        """Address of the connection, as in "https://10.0.0.1:6443"."""
+        return self._transport.address
+
     # --- reading
 
     def get(self, kind: str, namespace: str | None, name: str) -> Json | None:

@@ -51,6 +51,8 @@ KINDS = {
         Kind("StatefulSet", "apps", "v1", "statefulsets"),
         Kind("Job", "batch", "v1", "jobs"),
         Kind("NetworkPolicy", "networking.k8s.io", "v1", "networkpolicies"),
+        Kind("ServiceCIDR", "networking.k8s.io", "v1", "servicecidrs", namespaced=False),
+        Kind("EndpointSlice", "discovery.k8s.io", "v1", "endpointslices"),
         Kind("StorageClass", "storage.k8s.io", "v1", "storageclasses", namespaced=False),
         Kind("CSIDriver", "storage.k8s.io", "v1", "csidrivers", namespaced=False),
         Kind("CSINode", "storage.k8s.io", "v1", "csinodes", namespaced=False),

@@ -111,7 +111,9 @@ class Cluster(models.Model):
         db_default="",
         help_text=_("Names and networks, with commas between. A workspace always reaches itself without."),
     )
-    pod_cidrs = text_list(_("pod networks"), _("Needed before tenants count as isolated from each other."))
+    pod_cidrs = text_list(
+        _("pod networks"), _("Only what Berth does not find by itself, here and in the next two fields.")
+    )
     service_cidrs = text_list(_("service networks"))
     api_cidrs = text_list(_("addresses of the API server"))
     denied_cidrs = text_list(_("other networks that workspaces must not reach"))
@@ -121,6 +123,12 @@ class Cluster(models.Model):
             "Such as those of a package mirror, a git server or the proxy. All other private networks are denied."
         ),
         db_default=[],
+    )
+    # What isolation/finding.py found, by name, as CIDRs; empty: nothing yet.
+    found_networks = models.JSONField(default=dict, db_default={}, editable=False)
+    networks_found_at = models.DateTimeField(_("networks found at"), null=True, editable=False)
+    without_isolation = models.BooleanField(
+        _("run without isolation"), default=False, db_default=False, editable=False
     )
     # A Prometheus that already has figures of GPUs (dcgm-exporter), read beside or in place of agents.
     prometheus_url = models.CharField(

@@ -52,6 +52,9 @@ NEEDS = (
     Need("ConfigMap", ("get", "list", *_APPLIED, "delete")),
     # A test of a node's GPUs.
     Need("Job", ("get", *_FOLLOWED, *_APPLIED, "delete")),
+    # Networks that workspaces must not reach.
+    Need("EndpointSlice", ("list",)),
+    Need("ServiceCIDR", ("list",)),
     # Usage of pods, and what doctor reads about storage, addresses and runtimes.
     Need("PodMetrics", ("list",)),
     Need("IPAddressPool", ("list",)),

@@ -19,6 +19,10 @@ relisted = Signal()
 # The cluster went away or answers again: its row says which. Arguments: cluster (Cluster).
 reachability_changed = Signal()
 
+# Networks of the cluster were found that differ from those before: policies made from them differ, too.
+# Arguments: cluster (Cluster).
+networks_changed = Signal()
+
 # Usage of our pods from metrics-server, sent by a thread of its own about every fifteen seconds.
 # Arguments: cluster (Cluster), measured (list of pod_metrics.Measured).
 pods_measured = Signal()

@@ -36,7 +36,7 @@ class Transport:
     def __init__(self, client: ApiClient, *, within_seconds: float | None = None) -> None:
         """Limit all requests together to `within_seconds`, after which each counts as not answered."""
         self._client = client
-        self._host: str = client.configuration.host
+        self.address: str = client.configuration.host
         self._deadline = None if within_seconds is None else time.monotonic() + within_seconds
 
     def request(
@@ -121,7 +121,7 @@ class Transport:
         if self._deadline is not None:
             left = self._deadline - time.monotonic()
             if left <= 0:
-                raise ClusterUnavailable(f"Cannot reach {self._host}: no answer in time")
+                raise ClusterUnavailable(f"Cannot reach {self.address}: no answer in time")
             timeouts = (min(timeouts[0], left), min(timeouts[1], left))
         answer = self._client.call_api(*parameters, _request_timeout=timeouts)
         response: urllib3.BaseHTTPResponse = answer.response
@@ -131,11 +131,11 @@ class Transport:
         try:
             decoded = json.loads(content)
         except ValueError:
-            raise ClusterUnavailable(f"{self._host} answered with something that is not JSON.") from None
+            raise ClusterUnavailable(f"{self.address} answered with something that is not JSON.") from None
         return decoded if isinstance(decoded, dict) else {}
 
     def _unavailable(self, error: Exception) -> ClusterUnavailable:
-        return ClusterUnavailable(f"Cannot reach {self._host}: {_in_short(error)}")
+        return ClusterUnavailable(f"Cannot reach {self.address}: {_in_short(error)}")
 
 
 class Lines(Iterator[str]):

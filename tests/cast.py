@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.hashers import make_password
 
@@ -15,6 +16,12 @@ from workspaces.models import Image
 GIB = 1024**3
 PRODUCT = "NVIDIA-A100-SXM4-80GB"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFwvZMfyHv1ftePWpJmr5erLJIrm9vAIU4fJoFbRDvX9 alice@laptop"
+# Networks that a cluster must have known before anything is launched there.
+NETWORKS: dict[str, Any] = {
+    "pod_cidrs": ["10.42.0.0/16"],
+    "service_cidrs": ["10.43.0.0/16"],
+    "api_cidrs": ["192.0.2.10/32"],
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,9 @@ def make_cast() -> Cast:
     Thousands of tests call this, so rows of one model are created in bulk.
     """
     (demo, second), (alice, bob, victor, carol, admin) = make_people(mail="example.org")
-    cluster = Cluster.objects.create(slug="main", name="Main", connection=Cluster.Connection.KUBECONFIG)
+    cluster = Cluster.objects.create(
+        slug="main", name="Main", connection=Cluster.Connection.KUBECONFIG, **NETWORKS
+    )
     Node.objects.bulk_create(
         Node(
             cluster=cluster,

@@ -33,10 +33,10 @@ def kubeconfig() -> Iterator[str]:
 def reached_cluster(kubeconfig: str) -> Cluster:
     """An unsaved Cluster row that uses the kubeconfig."""
     from clusters.models import Cluster
+    from tests.cast import NETWORKS
 
-    return Cluster(
-        slug="real", name="Real", connection=Cluster.Connection.KUBECONFIG, kubeconfig_path=kubeconfig
-    )
+    kind = Cluster.Connection.KUBECONFIG
+    return Cluster(slug="real", name="Real", connection=kind, kubeconfig_path=kubeconfig, **NETWORKS)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ class WorkspacesConfig(AppConfig):
         from accounts.signals import access_changed, ssh_keys_changed, token_revoked
         from accounts.trail import trail_words as trail
         from clusters.models import Cluster
-        from clusters.signals import objects_changed, reachability_changed, relisted, tick
+        from clusters.signals import networks_changed, objects_changed, reachability_changed, relisted, tick
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
 
@@ -26,6 +26,7 @@ class WorkspacesConfig(AppConfig):
         objects_changed.connect(receivers.on_objects_changed)
         relisted.connect(receivers.on_relisted)
         reachability_changed.connect(receivers.on_reachability_changed)
+        networks_changed.connect(receivers.on_networks_changed)
         tick.connect(receivers.on_tick)
         ssh_keys_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_rights_changed)

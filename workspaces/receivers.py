@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from accounts.live import publish_to_all
 from accounts.models import APIToken, User
@@ -80,6 +80,16 @@ def on_share_changed(*, instance: Quota | TenantLimit, **_: object) -> None:
     enqueue.reconcile(
         running.order_by("pool__cluster_id", "pk").distinct("pool__cluster_id").values_list("pk", flat=True)
     )
+
+
+def on_networks_changed(*, cluster: Cluster, **_: object) -> None:
+    """Enqueue one workspace of each tenant that runs there: its reconcile applies the tenant's network policy.
+
+    One that is ready comes first, because nothing keeps its reconcile from the policy.
+    """
+    running = Workspace.objects.filter(pool__cluster=cluster, desired=Desired.RUNNING, ending="")
+    first = running.order_by("tenant_id", F("ready_at").asc(nulls_last=True), "pk").distinct("tenant_id")
+    enqueue.reconcile(first.values_list("pk", flat=True))
 
 
 def on_tick(**_: object) -> None:

@@ -8,6 +8,5 @@ from __future__ import annotations
 
 from .examination import examine
 from .findings import Check, Finding, Level, by_check, named
-from .isolation import isolation_gaps
 
-__all__ = ["Check", "Finding", "Level", "by_check", "examine", "isolation_gaps", "named"]
+__all__ = ["Check", "Finding", "Level", "by_check", "examine", "named"]

@@ -76,7 +76,7 @@ def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
         (Check.ADDRESSES, partial(addresses.addresses, seen, cluster)),
         (Check.FIGURES, partial(metrics.metrics, seen, cluster)),
         (Check.POOLS, lambda: (finding for examiner in _examiners for finding in examiner(cluster, seen))),
-        (Check.ISOLATION, lambda: iter([isolation.isolation(cluster)])),
+        (Check.ISOLATION, partial(isolation.isolation, seen, cluster)),
     ]
     return [finding for check, look in looks for finding in findings_of_look(check, cluster, look)]
 

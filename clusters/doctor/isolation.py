@@ -1,28 +1,45 @@
-"""Finding about isolation: tenants are kept from each other only if the cluster's networks are known."""
+"""Findings about isolation: tenants are kept from each other only if the cluster's networks are known."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from django.utils.translation import gettext as _
 
-from clusters.doctor.findings import Finding, ok, warn
+from clusters.api import Api
+from clusters.doctor.findings import Finding, fail, ok, warn
+from clusters.isolation.deciding import names
+from clusters.isolation.finding import refresh
+from clusters.isolation.networks import missing, strays
 from clusters.models import Cluster
 
-
-def isolation_gaps(cluster: Cluster) -> list[str]:
-    """Return the networks still missing before tenants count as isolated from each other."""
-    networks = (
-        (_("pod networks"), cluster.pod_cidrs),
-        (_("service networks"), cluster.service_cidrs),
-        (_("addresses of the API server"), cluster.api_cidrs),
-    )
-    return [name for name, cidrs in networks if not cidrs]
+MOST_SHOWN = 3  # addresses
 
 
-def isolation(cluster: Cluster) -> Finding:
-    if gaps := isolation_gaps(cluster):
-        return warn(
-            _("Tenants are not isolated from each other: %(gaps)s are not set.")
-            % {"gaps": _(", ").join(gaps)},
-            _("Fill them in in the cluster's settings; workspaces get network policies made from them."),
+def isolation(api: Api, cluster: Cluster) -> Iterator[Finding]:
+    """Look for the networks anew, then say which are still unknown."""
+    refresh(cluster, api)
+    yield about(cluster)
+    if outside := strays(cluster):
+        yield warn(
+            _("Pods have addresses outside the known pod networks, such as %(addresses)s.")
+            % {"addresses": _(", ").join(outside[:MOST_SHOWN])},
+            _("Fill in all networks that pods get addresses from: the network plugin's settings name them."),
         )
-    return ok(_("Network policies keep tenants from each other and from the API server."))
+
+
+def about(cluster: Cluster) -> Finding:
+    """Return what is known of the cluster's isolation."""
+    gaps = missing(cluster)
+    if not gaps:
+        return ok(_("Network policies keep tenants from each other and from the API server."))
+    message = _("Tenants are not isolated from each other. Unknown: %(gaps)s.") % {"gaps": names(gaps)}
+    if cluster.without_isolation:
+        return warn(message, _("An admin chose to run this cluster without isolation."))
+    return fail(
+        message,
+        _(
+            "Nothing can be launched. Fill them in in the cluster's settings, or choose “Run without isolation” "
+            "there. Network policies are made from them."
+        ),
+    )

@@ -7,12 +7,9 @@ or stored are a gap. A cluster without metrics-server is asked less and less oft
 from __future__ import annotations
 
 import logging
-import threading
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-
-from django.db import close_old_connections, connection
 
 from clusters import signals
 from clusters.api import Api
@@ -23,6 +20,7 @@ from clusters.models import Cluster
 from clusters.quantities import parse
 from clusters.transport import Json
 from clusters.watch.announcements import DATABASE_AWAY, send_signal
+from clusters.watch.repeating import Repeating
 from clusters.watch.watching import Backoff
 
 logger = logging.getLogger(__name__)
@@ -43,24 +41,15 @@ class Measured:
     memory_bytes: int
 
 
-class PodMetrics(threading.Thread):
+class PodMetrics(Repeating):
     def __init__(self, cluster: Cluster) -> None:
-        super().__init__(name=f"{cluster.slug}/pod metrics", daemon=True)
-        self.stopped = threading.Event()
+        super().__init__(f"{cluster.slug}/pod metrics")
         self._cluster = cluster
         self._backoff = Backoff(shortest_seconds=EVERY_SECONDS, longest_seconds=SELDOM_SECONDS)
         self._failure = ""
 
-    def run(self) -> None:
-        pause_seconds = 0.0
-        while not self.stopped.wait(pause_seconds):
-            close_old_connections()
-            try:
-                pause_seconds = self.step()
-            except Exception:  # without this thread there would be no figures until the next start
-                logger.exception("%s: a fault, asking again", self.name)
-                pause_seconds = self._backoff.next_seconds()
-        connection.close()
+    def pause_after_fault(self) -> float:
+        return self._backoff.next_seconds()
 
     def step(self) -> float:
         """Ask once and announce the figures. Return the seconds until the next request."""

@@ -7,9 +7,8 @@ that is away waits until the cluster is back, so that nothing queues behind requ
 from __future__ import annotations
 
 import logging
-import threading
 
-from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
 from clusters import signals
@@ -17,6 +16,7 @@ from clusters.connections import api_for
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.models import Cluster
 from clusters.watch.announcements import Announcements
+from clusters.watch.repeating import Repeating
 
 logger = logging.getLogger(__name__)
 
@@ -28,24 +28,15 @@ SECOND_TRY_AFTER_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 
 
-class Probe(threading.Thread):
+class Probe(Repeating):
     def __init__(self, cluster: Cluster, announcements: Announcements) -> None:
-        super().__init__(name=f"{cluster.slug}/reachability", daemon=True)
-        self.stopped = threading.Event()
+        super().__init__(f"{cluster.slug}/reachability")
         self._cluster = cluster
         self._announcements = announcements
         self._reachable: bool | None = None
 
-    def run(self) -> None:
-        pause_seconds = 0.0
-        while not self.stopped.wait(pause_seconds):
-            close_old_connections()
-            try:
-                pause_seconds = self.step()
-            except Exception:  # without this thread, an unreachable cluster would stay so for ever
-                logger.exception("%s: a fault, asking again", self.name)
-                pause_seconds = PAUSE_SECONDS
-        connection.close()
+    def pause_after_fault(self) -> float:
+        return PAUSE_SECONDS
 
     def step(self) -> float:
         """Ask once, write what differs. Return the seconds until the next request."""

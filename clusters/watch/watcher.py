@@ -24,6 +24,7 @@ from clusters.nodes.pod_metrics import PodMetrics
 from clusters.transport import Json
 from clusters.watch.announcements import Announcements, send_signal
 from clusters.watch.changes import Changes
+from clusters.watch.networks import Networks
 from clusters.watch.reachability import Probe
 from clusters.watch.skipping import reading, skip_on_error
 from clusters.watch.watching import Changed, Follower, Listed, Lost, Step
@@ -180,6 +181,7 @@ class ClusterWatch:
         self._lock = threading.Lock()
         self._probe = Probe(cluster, announcements)
         self._pod_metrics = PodMetrics(cluster)
+        self._networks = Networks(cluster)
         ours = instance_selector()
         self._changes = Changes(cluster)
         pods = Pods(cluster, announcements, self._changes, ours[INSTANCE])
@@ -198,19 +200,20 @@ class ClusterWatch:
         self._unlisted = {thread.follower.kind for thread in self._threads}
 
     def start(self) -> None:
-        for thread in (self._probe, self._pod_metrics, self._changes, *self._threads):
+        for thread in (self._probe, self._pod_metrics, self._networks, self._changes, *self._threads):
             thread.start()
 
     def stop(self) -> None:
         self._probe.stopped.set()
         self._pod_metrics.stopped.set()
+        self._networks.stopped.set()
         for thread in self._threads:
             thread.follower.stop()
         self._changes.stop()
 
     def join(self, deadline: float) -> None:
         """Wait for the threads to end until `deadline`; one in the middle of a request ends with the process."""
-        for thread in (*self._threads, self._changes, self._pod_metrics):
+        for thread in (*self._threads, self._changes, self._pod_metrics, self._networks):
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def listed(self, kind: str) -> None:

@@ -20,6 +20,7 @@ from clusters.models import Cluster
 from devcluster.serving import tls
 from quotas.models import Pool
 from tests.admin_forms import text_of
+from tests.cast import NETWORKS
 from tests.clusters.stub import Stub
 from tests.own_rights import OwnRights
 
@@ -43,7 +44,7 @@ def rights(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def cluster_at(path: Path | str, **fields: Any) -> Cluster:
-    fields = {"slug": "lab", "name": "Lab", "connection": "kubeconfig"} | fields
+    fields = {"slug": "lab", "name": "Lab", "connection": "kubeconfig", **NETWORKS} | fields
     return Cluster.objects.create(kubeconfig_path=str(path), **fields)
 
 
@@ -176,7 +177,7 @@ def test_a_test_of_a_silent_cluster_ends(
     monkeypatch.setattr(doctor.examination, "WITHIN_SECONDS", 0.5)
     stub.answers = [lambda request: stub.wait(60)]
     path = tmp_path / "config"
-    path.write_text(yaml.safe_dump(config_of(stub.api._transport._host)))
+    path.write_text(yaml.safe_dump(config_of(stub.api.address)))
     began = time.monotonic()
     page = result_of(admin, cluster_at(path))
     assert time.monotonic() - began < 20

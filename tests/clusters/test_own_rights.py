@@ -12,6 +12,7 @@ from clusters.connections import connect
 from clusters.doctor import Level, examine
 from clusters.models import Cluster
 from clusters.permissions import NEEDS, Need
+from tests.cast import NETWORKS
 from tests.own_rights import OwnRights
 
 LACKED = [
@@ -35,7 +36,7 @@ def rights(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def cluster(rights: OwnRights) -> Iterator[Cluster]:
     """Cluster reached with the rights of Berth's own account."""
     path = str(rights.kubeconfig)
-    yield Cluster(slug="own", connection=Cluster.Connection.KUBECONFIG, kubeconfig_path=path)
+    yield Cluster(slug="own", connection="kubeconfig", kubeconfig_path=path, **NETWORKS)
     rights.change(rights.rules)
 
 

@@ -1,7 +1,7 @@
 """Namespace of a tenant and its limits, as Kubernetes objects. Pure: from rows to dicts.
 
 ResourceQuota and LimitRange are a backstop behind Berth's own queue; NetworkPolicies are made from the
-cluster's settings (its pod, service and API networks).
+cluster's networks, an admin's entries and those that Berth found.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from uuid import UUID
 
 from accounts.models import Tenant
 from clusters import labels
+from clusters.isolation.networks import known
 from clusters.models import Cluster
 from clusters.own_place import own_namespace
 
@@ -82,7 +83,7 @@ def network_policy(cluster: Cluster) -> dict[str, Any]:
 
     From outside only where workspaces have addresses of their own, or where Berth itself is outside.
     """
-    berth, outside = berths_own_pods(cluster), everywhere_but(cluster.pod_cidrs)
+    berth, outside = berths_own_pods(cluster), everywhere_but(known(cluster).pods)
     all_through_berth = berth and cluster.exposure == Cluster.Exposure.PORTAL
     return {
         "podSelector": {},
@@ -104,11 +105,11 @@ def name_servers(cluster: Cluster) -> list[dict[str, Any]]:
     """Peers for the cluster's DNS: the pods of Kubernetes' add-on, or OpenShift's, which listen on 5353.
 
     Some network plugins, and NodeLocal DNSCache, see the address of the Service in place of the pod's. As long as the
-    service networks are not filled in, that may be any private one.
+    service networks are unknown, that may be any private one.
     """
     name, namespaces = "kubernetes.io/metadata.name", ["kube-system", "openshift-dns"]
     pods = {"matchExpressions": [{"key": name, "operator": "In", "values": namespaces}]}
-    services = sorted(cluster.service_cidrs or PRIVATE)
+    services = sorted(known(cluster).services or PRIVATE)
     return [
         {"namespaceSelector": pods},
         *({"ipBlock": {"cidr": cidr}} for cidr in dict.fromkeys([NODE_LOCAL_DNS, *services])),
@@ -116,8 +117,19 @@ def name_servers(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def reachable(cluster: Cluster) -> list[dict[str, Any]]:
-    """Peers for the internet, and for the private networks that the settings allow; never the cluster itself."""
-    never = [*cluster.pod_cidrs, *cluster.service_cidrs, *cluster.api_cidrs, *cluster.denied_cidrs, *METADATA]
+    """Peers for the internet, and for the private networks that the settings allow.
+
+    Never the cluster itself: its pods, Services, API server and nodes, whose addresses may be public.
+    """
+    networks = known(cluster)
+    never = [
+        *networks.pods,
+        *networks.services,
+        *networks.api,
+        *networks.nodes,
+        *cluster.denied_cidrs,
+        *METADATA,
+    ]
     peers = everywhere_but([*never, *PRIVATE])
     for allowed in sorted(cluster.allowed_cidrs):
         if not any(_is_inside(allowed, cidr) for cidr in never):
@@ -129,6 +141,12 @@ def reachable(cluster: Cluster) -> list[dict[str, Any]]:
 def _is_inside(inner: str, outer: str) -> bool:
     one, other = ip_network(inner), ip_network(outer)
     return one.version == other.version and one.subnet_of(other)  # type: ignore[arg-type]
+
+
+def outermost(cidrs: set[str]) -> set[str]:
+    """Return the networks that lie inside no other: most nodes have addresses in one of the private networks."""
+    wide = {cidr for cidr in cidrs if not cidr.endswith(("/32", "/128"))}
+    return {cidr for cidr in cidrs if not any(cidr != other and _is_inside(cidr, other) for other in wide)}
 
 
 def berths_own_pods(cluster: Cluster) -> list[dict[str, Any]]:
@@ -144,11 +162,12 @@ def berths_own_pods(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def everywhere_but(cidrs: list[str]) -> list[dict[str, Any]]:
-    """Peers for all addresses of both families, less the given networks."""
+    """Peers for all addresses of both families, less the given networks; of networks inside others only the outer."""
     peers = []
     for whole in ("0.0.0.0/0", "::/0"):
         block: dict[str, Any] = {"cidr": whole}
-        if excepted := sorted({cidr for cidr in cidrs if (":" in cidr) == (":" in whole)}):
+        family = {cidr for cidr in cidrs if (":" in cidr) == (":" in whole)}
+        if excepted := sorted(outermost(family)):
             block["except"] = excepted
         peers.append({"ipBlock": block})
     return peers

@@ -50,10 +50,11 @@ def test_a_cluster_without_a_metrics_api_is_a_warning() -> None:
 class TestIsolation:
     CIDRS = ("pod_cidrs", "service_cidrs", "api_cidrs")
 
-    @given(filled=st.sets(st.sampled_from(CIDRS)))
-    def test_it_is_refused_while_any_network_is_unknown(self, filled: set[str]) -> None:
-        cluster = Cluster(**{name: ["10.0.0.0/8"] for name in filled})
-        assert (isolation.isolation(cluster).level == Level.OK) == (filled == set(self.CIDRS))
+    @given(filled=st.sets(st.sampled_from(CIDRS)), without=st.booleans())
+    def test_it_is_missing_while_any_network_is_unknown(self, filled: set[str], without: bool) -> None:
+        cluster = Cluster(**{name: ["10.0.0.0/8"] for name in filled}, without_isolation=without)
+        unknown = Level.WARN if without else Level.FAIL
+        assert isolation.about(cluster).level == (Level.OK if filled == set(self.CIDRS) else unknown)
 
 
 @pytest.mark.django_db

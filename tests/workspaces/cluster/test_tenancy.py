@@ -43,7 +43,7 @@ def test_where_all_goes_through_berth_nobody_else_comes_in() -> None:
 # --- What a workspace reaches
 
 
-def reaches(address: str, **networks: list[str]) -> bool:
+def reaches(address: str, **networks: Any) -> bool:
     """Return True if the policy lets a workspace reach this address on any port, as an enforcer reads it."""
     rules = network_policy(Cluster(**networks))["egress"]
     blocks = [peer["ipBlock"] for rule in rules if "ports" not in rule for peer in rule["to"]]
@@ -76,6 +76,37 @@ METADATA = ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.1
 def test_neither_the_cluster_nor_private_networks_nor_metadata_are_reached(address: str) -> None:
     assert not reaches(address, **CLUSTER)
     assert not reaches(address) or address == "203.0.113.7"
+
+
+FOUND = {
+    "found_networks": {
+        "pods": ["198.51.100.0/24"],
+        "services": ["192.0.2.0/24"],
+        "api": ["203.0.113.7/32"],
+        "nodes": ["203.0.113.20/32", "2001:db8:9::1/128", "10.0.0.20/32"],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    "address", ["198.51.100.9", "192.0.2.9", "203.0.113.7", "203.0.113.20", "2001:db8:9::1", "10.0.0.20"]
+)
+def test_neither_are_the_networks_that_were_found_nor_nodes_with_public_addresses(address: str) -> None:
+    assert not reaches(address, **FOUND)
+    assert not reaches(address, **FOUND, allowed_cidrs=["10.0.0.0/8"])
+    assert not reaches(address, **CLUSTER | FOUND)
+
+
+def test_a_node_that_an_admin_allows_by_its_address_is_reached() -> None:
+    assert reaches("10.0.0.20", **FOUND, allowed_cidrs=["10.0.0.20/32"])
+
+
+def test_a_policy_does_not_grow_with_nodes_in_private_networks() -> None:
+    def size(nodes: int) -> int:
+        found = {"nodes": [f"10.0.{n // 250}.{n % 250}/32" for n in range(nodes)]}
+        return len(str(network_policy(Cluster(found_networks=found))))
+
+    assert size(1000) == size(1)
 
 
 @pytest.mark.parametrize("address", ["198.51.100.1", "8.8.8.8", "2001:db8::1"])
