@@ -12,7 +12,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.safestring import SafeString
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -25,6 +26,7 @@ from accounts.rest.actors import actor_of
 from accounts.trail import audit
 from clusters import unknown_causes
 from clusters.doctor import Level, by_check, examine
+from clusters.isolation.actions import FOUND, RequireIsolation, RunWithoutIsolation
 from clusters.models import Cluster, UnknownCause
 
 MOST_NAMESPACES = 3  # namespaces in which a missing right is looked for
@@ -41,8 +43,15 @@ class ClusterPage(RecordedPage[Cluster]):
     list_filter = ("connection", "exposure", ("unreachable_since", admin.EmptyFieldListFilter))
     search_fields = ("name", "slug")
     prepopulated_fields = {"slug": ("name",)}
-    readonly_fields = ("version", "unreachable_since", "unreachable_reason")
-    actions = ("test_connection",)
+    readonly_fields = (
+        "version",
+        "unreachable_since",
+        "unreachable_reason",
+        "found_here",
+        "networks_found_at",
+        "without_isolation",
+    )
+    actions = ("test_connection", RunWithoutIsolation(), RequireIsolation())
     change_form_template = "admin/clusters/cluster/change_form.html"
     fieldsets = (
         (None, {"fields": ("name", "slug")}),
@@ -69,7 +78,22 @@ class ClusterPage(RecordedPage[Cluster]):
         (gettext_lazy("Proxy of workspaces"), {"fields": ("http_proxy", "https_proxy", "no_proxy")}),
         (
             gettext_lazy("Isolation of tenants"),
-            {"fields": ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs", "allowed_cidrs")},
+            {
+                "fields": (
+                    "found_here",
+                    "networks_found_at",
+                    "pod_cidrs",
+                    "service_cidrs",
+                    "api_cidrs",
+                    "denied_cidrs",
+                    "allowed_cidrs",
+                    "without_isolation",
+                ),
+                "description": gettext_lazy(
+                    "Workspaces must not reach the networks found here, nor those that you add. Nothing can be "
+                    "launched while one is unknown, unless you choose “Run without isolation”."
+                ),
+            },
         ),
         (
             gettext_lazy("Last known state"),
@@ -84,6 +108,15 @@ class ClusterPage(RecordedPage[Cluster]):
             count_ready=Count("nodes", filter=Q(nodes__ready=True), distinct=True),
             count_pools=Count("pools", distinct=True),
         )
+
+    def buttons(self, request: HttpRequest, obj: Cluster) -> list[tuple[str, str]]:
+        return [(RequireIsolation() if obj.without_isolation else RunWithoutIsolation()).as_button]
+
+    @admin.display(description=gettext_lazy("found networks"))
+    def found_here(self, cluster: Cluster) -> SafeString:
+        found = cluster.found_networks
+        rows = [(label, ", ".join(found[name])) for name, label in FOUND.items() if found.get(name)]
+        return format_html_join(mark_safe("<br>"), "{}: {}", rows) if rows else SafeString(_("none yet"))
 
     @admin.display(boolean=True, description=gettext_lazy("reachable"), ordering="unreachable_since")
     def is_reached(self, cluster: Cluster) -> bool:
@@ -147,6 +180,8 @@ class ClusterPage(RecordedPage[Cluster]):
         return response
 
     def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
+        if change and {"connection", "kubeconfig_path", "context"} & set(form.changed_data):
+            obj.found_networks, obj.networks_found_at = {}, None  # those of another cluster
         super().save_model(request, obj, form, change)
         request.saved_cluster = obj  # type: ignore[attr-defined]
 

@@ -19,14 +19,26 @@ from accounts.rest.schema import answers
 from accounts.rest.views import ListView
 
 from . import explain
+from .isolation.networks import missing
 from .models import Cluster, Gpu, Node
 from .nodes.gpus import gpus_on
 
 
 class ClusterShape(serializers.ModelSerializer[Cluster]):
+    missing_networks = serializers.SerializerMethodField(
+        help_text="Fields to fill in before anything can be launched there: pod_cidrs, service_cidrs, api_cidrs."
+    )
+
     class Meta:
         model = Cluster
-        fields = ["id", "slug", "name", "exposure", "version", "unreachable_since", "unreachable_reason"]
+        fields = [
+            "id", "slug", "name", "exposure", "version", "unreachable_since", "unreachable_reason",
+            "without_isolation", "missing_networks",
+        ]  # fmt: skip
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_missing_networks(self, cluster: Cluster) -> list[str]:
+        return missing(cluster)
 
 
 class OutShape(serializers.Serializer[Any]):

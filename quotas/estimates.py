@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from accounts.errors import Refusal
+from clusters.isolation.deciding import may_launch
 from quotas import next_end, pool_state, reasons
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.forecasts import lengths_of, stretch_of
@@ -102,7 +103,7 @@ class Estimator:
     def _has_room(self, claim: Claim) -> bool:
         """Return True if a node has room now, regardless of the queue."""
         pool, need = claim.pool, takes(claim)
-        if pool.has_gpus != bool(claim.units) or not pool.is_open:
+        if pool.has_gpus != bool(claim.units) or not pool.is_open or not may_launch(pool.cluster):
             return False
         return any(node.free.holds(need) for node in self._nodes[pool.id].healthy)
 
@@ -156,6 +157,7 @@ def _may_fit(pool: Pool, state: PoolState, claim: Waiting) -> bool:
     """Check against loaded data. Only if False, the caller runs the full `refuse_what_never_fits`."""
     return (
         pool.is_open
+        and may_launch(pool.cluster)
         and pool.has_gpus == bool(claim.need.units)
         and never(claim, state.tenants[claim.tenant], state.units_per_gpu) is None
         and any(node.without_ours.holds(claim.need) for node in state.nodes)

@@ -8,6 +8,7 @@ import structlog
 from django import template
 
 from accounts.tenancy import current_tenant, owns_any, tenants_to_choose
+from clusters.isolation.deciding import any_without
 
 register = template.Library()
 
@@ -28,6 +29,12 @@ def tenant_switch(context: dict[str, Any]) -> dict[str, Any]:
 def may_read_trail(context: dict[str, Any]) -> bool:
     """Return True for owners, who read their tenants' audit trail, and admins, who read all of it."""
     return owns_any(context["request"])
+
+
+@register.inclusion_tag("components/without_isolation.html")
+def without_isolation() -> dict[str, bool]:
+    """The line at the foot of pages while a cluster runs without isolation. Error pages, which ask no database, lack it."""
+    return {"is_so": any_without()}
 
 
 @register.simple_tag

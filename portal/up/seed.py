@@ -9,9 +9,14 @@ from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
 
 from accounts.models import Membership, Role, Tenant, User
 from clusters.connections import api_for
+from clusters.isolation.deciding import names
+from clusters.isolation.finding import look
+from clusters.isolation.networks import missing
 from clusters.models import Cluster
 from clusters.nodes.hami import cards_of_node
 from clusters.quantities import parse
@@ -66,7 +71,14 @@ def expected_cluster() -> Cluster:
         disk_class=os.environ.get("BERTH_DISK_CLASS", ""),
         home_class=os.environ.get("BERTH_HOME_CLASS", ""),
         validation_image="" if real else TRIAL_VALIDATION_IMAGE,
+        without_isolation=not real,  # docs/trial-cluster.md: a trial is no boundary
     )
+
+
+def find_networks(cluster: Cluster) -> None:
+    """Fill in the networks that a real cluster tells. If one stays unknown, it runs without isolation, and says so."""
+    cluster.found_networks, cluster.networks_found_at = look(api_for(cluster)), timezone.now()
+    cluster.without_isolation = cluster.without_isolation or bool(missing(cluster))
 
 
 def refresh_cluster() -> bool:
@@ -75,7 +87,9 @@ def refresh_cluster() -> bool:
     if not Cluster.objects.exists():
         return False
     changed = Cluster.objects.filter(slug=expected.slug).update(
-        kubeconfig_path=expected.kubeconfig_path, ssh_service_port=expected.ssh_service_port
+        kubeconfig_path=expected.kubeconfig_path,
+        ssh_service_port=expected.ssh_service_port,
+        without_isolation=F("without_isolation") if expected.slug == REAL_CLUSTER else True,
     )
     if not changed:
         raise Refusal(
@@ -174,4 +188,15 @@ def words_of(cluster: Cluster, pools: Iterable[PoolPlan]) -> list[str]:
         *lines,
         f"  namespaces {spaces}, made when the first workspace of a tenant starts",
         f"  image {image_reference()}, which the cluster must be able to pull",
+        *without_isolation(cluster),
+    ]
+
+
+def without_isolation(cluster: Cluster) -> list[str]:
+    """Lines that announce a start without isolation; none if tenants are isolated."""
+    if not cluster.without_isolation:
+        return []
+    return [
+        f"  no isolation of tenants from each other: unknown are {names(missing(cluster))}.",
+        "  To isolate them, fill those in under /admin/, Clusters, and choose “Require isolation”",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from accounts.errors import Invalid, Refusal
+from clusters.isolation.deciding import refuse_unknown
 from quotas import pool_state, reasons
 from quotas.models import Claim, Pool
 from quotas.pools.nodes import whole_nodes
@@ -26,8 +27,11 @@ CODES = {"no_quota": "quota_exceeded", "above_quota": "quota_exceeded"}
 
 
 def refuse_what_never_fits(claim: Claim) -> None:
-    """Raise a Refusal if waiting would not help: wrong kind, closed pool, above a limit, or larger than every node."""
+    """Raise a Refusal if waiting would not help: wrong kind, closed pool, above a limit, larger than every node, or a
+    cluster that cannot isolate tenants.
+    """
     _refuse_wrong_kind(claim)
+    refuse_unknown(claim.pool.cluster)
     if not claim.pool.is_open:
         raise _refusal(Reason("pool_closed"))
     waiting = pool_state.as_waiting(claim)

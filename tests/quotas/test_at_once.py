@@ -18,6 +18,7 @@ from quotas.models import Claim, TenantLimit
 from quotas.pools import opening
 from quotas.scheduling import decide
 from quotas.signals import claim_admitted, claim_released
+from tests.cast import NETWORKS
 from tests.shared.concurrency import THREADS, at_once, elsewhere, waits_for_me
 from tests.shared.stage import Stage, admitted_units, states
 
@@ -72,7 +73,7 @@ def test_passes_in_two_clusters_keep_a_tenants_limit(stage: Stage) -> None:
     TenantLimit.objects.create(tenant=stage.cast.demo, cpu_millicores=3000)
     pools = []
     for number in range(THREADS):
-        cluster = Cluster.objects.create(slug=f"c{number}", name="C")
+        cluster = Cluster.objects.create(slug=f"c{number}", name="C", **NETWORKS)
         node = Node.objects.get(name="gpu-1")
         Node.objects.create(
             cluster=cluster, name="n", ready=True, labels=node.labels, allocatable=node.allocatable
@@ -85,7 +86,7 @@ def test_passes_in_two_clusters_keep_a_tenants_limit(stage: Stage) -> None:
 
 def test_passes_in_two_clusters_that_share_a_limit_run_one_after_the_other(stage: Stage) -> None:
     TenantLimit.objects.create(tenant=stage.cast.demo, workspaces=1)
-    far = Cluster.objects.create(slug="far", name="Far")
+    far = Cluster.objects.create(slug="far", name="Far", **NETWORKS)
     stage.node("gpu-far", cluster=far)
     pool = stage.another_pool("far", cluster=far)
     stage.quota(4, pool=pool)

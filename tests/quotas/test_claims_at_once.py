@@ -33,6 +33,7 @@ from quotas.accounting import ledger
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
 from quotas.pools import opening
 from quotas.tasks import admission_pass
+from tests.cast import NETWORKS
 from tests.crew import Crew, crew, play_examples
 from tests.quotas.around_claims import (
     KilledError,
@@ -369,7 +370,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
 @pytest.fixture
 def at_once(stage: Stage) -> Iterator[Callable[..., Counter[str]]]:
     """Runs a number of examples and batches. Returns counts of what was run."""
-    far = Cluster.objects.create(slug="far", name="Far")
+    far = Cluster.objects.create(slug="far", name="Far", **NETWORKS)
     gpu = Node.objects.get(name="gpu-1")
     stage.node("gpu-far", cluster=far, labels=gpu.labels)
     for pool in (stage.pool, stage.another_pool("b-shares-nodes"), stage.another_pool("c-far", cluster=far)):

@@ -16,6 +16,7 @@ from clusters.models import Cluster
 from clusters.signals import capacity_changed, tick
 from quotas import admission, enqueue, passes, tasks
 from quotas.models import Claim, Pool, TenantLimit
+from tests.cast import NETWORKS
 from tests.crew import on_its_own
 from tests.shared.concurrency import at_once, waits_for_me
 from tests.shared.stage import Stage, states
@@ -103,7 +104,7 @@ def test_a_new_worker_enqueues_lost_passes_again(stage: Stage, enqueued: list[st
 def test_a_release_enqueues_passes_where_its_tenant_waits_in_other_clusters(
     stage: Stage, enqueued: list[str]
 ) -> None:
-    far = stage.another_pool("far", cluster=Cluster.objects.create(slug="far", name="Far"))
+    far = stage.another_pool("far", cluster=Cluster.objects.create(slug="far", name="Far", **NETWORKS))
     stage.quota(4, pool=far)
     TenantLimit.objects.create(tenant=stage.cast.demo, workspaces=1)
     run = stage.running()
@@ -116,7 +117,7 @@ def test_a_release_enqueues_passes_where_its_tenant_waits_in_other_clusters(
 def test_a_start_enqueues_a_pass_where_its_tenant_no_longer_blocks_others(
     stage: Stage, enqueued: list[str]
 ) -> None:
-    far = stage.another_pool("far", cluster=Cluster.objects.create(slug="far", name="Far"))
+    far = stage.another_pool("far", cluster=Cluster.objects.create(slug="far", name="Far", **NETWORKS))
     stage.node("gpu-far", cluster=far.cluster, labels=far.node_labels)
     for tenant in (stage.cast.demo, stage.cast.second):
         stage.quota(4, tenant=tenant, pool=far)
@@ -189,7 +190,7 @@ def test_changed_capacity_and_ticks_enqueue_passes_for_pools_with_a_queue(
 def test_changed_capacity_of_another_cluster_enqueues_nothing(stage: Stage, enqueued: list[str]) -> None:
     stage.request()
     forget(enqueued)
-    capacity_changed.send(sender=None, cluster=Cluster.objects.create(slug="other", name="Other"))
+    capacity_changed.send(sender=None, cluster=Cluster.objects.create(slug="other", name="Other", **NETWORKS))
     assert enqueued == []
 
 

@@ -15,6 +15,7 @@ from clusters.models import Cluster
 from quotas import admission, estimates, queries
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.sharing import Portion
+from tests.cast import NETWORKS
 from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
@@ -219,7 +220,7 @@ def test_the_number_of_queries_does_not_grow(stage: Stage) -> None:
 
 
 def test_nodes_of_another_cluster_are_not_counted(stage: Stage) -> None:
-    elsewhere = Cluster.objects.create(slug="elsewhere", name="Elsewhere")
+    elsewhere = Cluster.objects.create(slug="elsewhere", name="Elsewhere", **NETWORKS)
     stage.another_pool("far", cluster=elsewhere)
     stage.node("gpu-1", 8, cluster=elsewhere)
     assert pool_seen(stage, stage.cast.alice)["gpus"]["total"] == 8

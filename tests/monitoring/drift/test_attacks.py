@@ -21,7 +21,7 @@ from monitoring.drift.ownership import differences, removals
 from monitoring.drift.survey import survey
 from monitoring.models import Finding, Look, What
 from tests.admin_forms import confirm, preview
-from tests.cast import Cast
+from tests.cast import NETWORKS, Cast
 from tests.monitoring.drift.findings import PAGE, finding
 from tests.monitoring.drift.objects import NAMESPACE, SET, Listing, body, entry, fences, looked, of, of_a_run
 from tests.shared.clients import browser
@@ -70,7 +70,9 @@ def test_a_pvc_in_another_namespace_is_no_kept_volume(cast: Cast, kept: Workspac
 
 def test_a_cluster_under_two_names_shows_no_workspace_as_unwanted(cast: Cast) -> None:
     row = make_workspace(cast, cast.bob)
-    again = Cluster.objects.create(slug="again", name="Again", connection=Cluster.Connection.KUBECONFIG)
+    again = Cluster.objects.create(
+        slug="again", name="Again", connection=Cluster.Connection.KUBECONFIG, **NETWORKS
+    )
     api: Any = Listing(*of_a_run(row.pk), claim(row), body("Secret", "copy", str(row.pk)))
     found = survey(again, api).found
     assert [(one.what, one.key.name) for one in found] == [(What.UNWANTED, "copy")]

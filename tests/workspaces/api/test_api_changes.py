@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from clusters.models import Cluster
 from quotas.models import Claim, Flavor, Pool
-from tests.cast import Cast
+from tests.cast import NETWORKS, Cast
 from tests.shared.clients import ask, script
 from tests.shared.workspace_rows import make_flavor, make_workspace
 from tests.workspaces.play import Play
@@ -116,7 +116,7 @@ def test_what_would_never_start_is_refused_as_at_launch(cast: Cast) -> None:
 
 
 def test_it_does_not_move_to_a_cluster_without_its_files(cast: Cast) -> None:
-    far = Cluster.objects.create(slug="far", name="Far", connection=Cluster.Connection.KUBECONFIG)
+    far = Cluster.objects.create(slug="far", name="Far", connection=Cluster.Connection.KUBECONFIG, **NETWORKS)
     Pool.objects.create(slug="far-cpu", name="Far CPU", cluster=far, resource_name="")
     workspace = make_workspace(cast, cast.bob, Phase.STOPPED)
     answer = patch(cast, workspace, {"pool": "far-cpu", "gpus": 0})

@@ -10,7 +10,7 @@ from django.test import Client
 from accounts.access import Actor
 from clusters.models import Cluster
 from quotas.models import Flavor, Pool
-from tests.cast import Cast
+from tests.cast import NETWORKS, Cast
 from tests.shared.workspace_rows import make_flavor, make_workspace
 from workspaces.models import Phase, Workspace
 
@@ -75,7 +75,7 @@ def test_what_is_refused_is_said_at_its_field_and_nothing_is_changed(cast: Cast)
 
 
 def test_sizes_of_another_cluster_are_not_offered(cast: Cast) -> None:
-    far = Cluster.objects.create(slug="far", name="Far", connection=Cluster.Connection.KUBECONFIG)
+    far = Cluster.objects.create(slug="far", name="Far", connection=Cluster.Connection.KUBECONFIG, **NETWORKS)
     pool = Pool.objects.create(slug="far-cpu", name="Far CPU", cluster=far, resource_name="")
     Flavor.objects.create(slug="far-small", name="Far", pool=pool, cpu_millicores=1000, memory_mib=1024)
     answer = send(cast.bob, make_workspace(cast, cast.bob), flavor="far-small")

@@ -28,7 +28,7 @@ from portal.environment import BASE_DIR
 from quotas import admission, passes
 from quotas.admin.pools import ClosePools
 from quotas.models import Pool
-from tests.cast import KEY, Cast
+from tests.cast import KEY, NETWORKS, Cast
 from tests.crew import on_its_own
 from tests.shared.clients import browser
 from tests.shared.concurrency import waits_for_me
@@ -149,7 +149,9 @@ def test_a_worker_begins_while_pools_are_marked(cast: Cast, beside: Beside) -> N
 
 def test_pools_of_several_clusters_are_closed_by_several_admins(cast: Cast, beside: Beside) -> None:
     """The order of the admins' lists does not matter."""
-    clusters = sorted([cast.cluster, Cluster.objects.create(slug="other", name="Other")], key=lambda c: c.pk)
+    clusters = sorted(
+        [cast.cluster, Cluster.objects.create(slug="other", name="Other", **NETWORKS)], key=lambda c: c.pk
+    )
     pools = [
         Pool.objects.create(slug=slug, name=slug, cluster=cluster)
         for slug, cluster in zip(("0-last", "1-first"), reversed(clusters), strict=True)
@@ -204,7 +206,7 @@ def test_two_admins_change_each_others_page(cast: Cast, beside: Beside) -> None:
 
 
 def test_a_pass_waits_for_the_cluster_to_which_its_pool_was_moved(cast: Cast, beside: Beside) -> None:
-    there = Cluster.objects.create(slug="there", name="There")
+    there = Cluster.objects.create(slug="there", name="There", **NETWORKS)
     with admission._locked_beyond_transactions(there.pk):
         with transaction.atomic():
             admission.lock(cast.cluster.pk)

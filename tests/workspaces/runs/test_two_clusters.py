@@ -10,7 +10,7 @@ from clusters.models import Cluster, Node
 from quotas import admission
 from quotas.models import Flavor, Pool, Quota
 from quotas.queries import pools_for
-from tests.cast import GIB, PRODUCT, Cast
+from tests.cast import GIB, NETWORKS, PRODUCT, Cast
 from tests.shared.played_api import PlayedApi
 from tests.workspaces.specs import spec
 from workspaces import enqueue
@@ -27,7 +27,9 @@ class House:
 
     def __init__(self, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cast = cast
-        self.second = Cluster.objects.create(slug="second", name="Second", connection="kubeconfig")
+        self.second = Cluster.objects.create(
+            slug="second", name="Second", connection="kubeconfig", **NETWORKS
+        )
         Node.objects.create(
             cluster=self.second,
             name="gpu-1",

@@ -38,6 +38,7 @@ class Command(BaseCommand):
             return
         cluster = seed.expected_cluster()
         pools = seed.pools_of(cluster)
+        seed.find_networks(cluster)
         if not seed.is_trial_cluster():
             self.stdout.write("\n".join(seed.words_of(cluster, pools)))
         seed.seed(cluster, pools, password)
