@@ -46,6 +46,24 @@ def test_its_metrics_are_for_one_namespace_alone(manifest: list[Any], daemon_set
     assert "`kubernetes.io/metadata.name`" in PAGE
 
 
+def test_it_reaches_names_and_berth_alone(manifest: list[Any]) -> None:
+    spec = manifest[2]["spec"]
+    assert "Egress" in spec["policyTypes"]
+    names, berth, outside = spec["egress"]
+    assert {port["port"] for port in names["ports"]} == {53, 5353}
+    [peer] = berth["to"]
+    [web] = [
+        body
+        for body in yaml.safe_load_all((REPOSITORY / "deploy/kubernetes/web.yaml").read_text())
+        if body["kind"] == "Deployment"
+    ]
+    assert peer["podSelector"]["matchLabels"] == web["spec"]["template"]["metadata"]["labels"]
+    [container] = web["spec"]["template"]["spec"]["containers"]
+    assert [port["port"] for port in berth["ports"]] == [port["containerPort"] for port in container["ports"]]
+    assert [port["port"] for port in outside["ports"]] == [443]
+    assert all("ipBlock" in one for one in outside["to"])
+
+
 def test_it_has_the_node_s_processes_and_one_folder_and_no_power(daemon_set: Any) -> None:
     pod = daemon_set["spec"]["template"]["spec"]
     [container] = pod["containers"]

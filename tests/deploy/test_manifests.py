@@ -90,3 +90,77 @@ def test_no_image_is_built_or_run_as_root() -> None:
     for path in Path(REPOSITORY / "deploy" / "images").glob("*/Dockerfile"):
         users = [line.split()[1] for line in path.read_text().splitlines() if line.startswith("USER")]
         assert users[-1] == "1000", path
+
+
+# --- Networks of Berth's own pods
+
+DATABASE, SMTP = 5432, 587
+
+
+def pods() -> dict[str, Body]:
+    """Pod templates of Berth's namespace, by the name of their workload."""
+    kinds = of_kind("Deployment", "Job")
+    return {
+        by_name(body): body["spec"]["template"] for body in kinds if body["metadata"]["namespace"] == "berth"
+    }
+
+
+def selects(selector: Body, labels: dict[str, str]) -> bool:
+    """Match as Kubernetes does: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/"""
+    assert {one["operator"] for one in selector.get("matchExpressions", [])} <= {"In"}
+    return selector.get("matchLabels", {}).items() <= labels.items() and all(
+        labels.get(one["key"]) in one["values"] for one in selector.get("matchExpressions", [])
+    )
+
+
+def rules(name: str, direction: str) -> list[Body]:
+    """Rules for the pod in one direction; fails if nothing limits it there: then everything is allowed."""
+    labels = pods()[name]["metadata"].get("labels", {}) if "metadata" in pods()[name] else {}
+    policies = [
+        policy["spec"]
+        for policy in of_kind("NetworkPolicy")
+        if policy["metadata"]["namespace"] == "berth" and selects(policy["spec"]["podSelector"], labels)
+    ]
+    assert any(direction in spec["policyTypes"] for spec in policies), name
+    return [rule for spec in policies for rule in spec.get(direction.lower(), [])]
+
+
+def goes_out_to(name: str, port: int, protocol: str = "TCP") -> bool:
+    return any(
+        one["protocol"] == protocol and one["port"] <= port <= one.get("endPort", one["port"])
+        for rule in rules(name, "Egress")
+        for one in rule["ports"]
+    )
+
+
+@pytest.mark.parametrize("name", sorted(pods()))
+def test_every_pod_reaches_names_and_the_database_and_no_port_that_nobody_named(name: str) -> None:
+    assert goes_out_to(name, DATABASE) and goes_out_to(name, 53, "UDP")
+    assert all(rule.get("ports") for direction in ("Ingress", "Egress") for rule in rules(name, direction))
+    assert not goes_out_to(name, 10250)  # the kubelet's
+
+
+def test_only_web_and_the_jump_are_reached() -> None:
+    reached = {name: rules(name, "Ingress") for name in pods()}
+    assert {name for name, found in reached.items() if found} == {"berth-web", "berth-ssh-jump"}
+    [jump] = reached["berth-ssh-jump"]
+    assert "from" not in jump  # strangers too: its keys decide
+    [web] = reached["berth-web"]
+    spaces, own = web["from"]
+    assert own == {"podSelector": {"matchLabels": {"app.kubernetes.io/name": "berth"}}}
+    [named] = spaces["namespaceSelector"]["matchExpressions"]
+    assert set(named["values"]) == {"ingress-nginx", "monitoring", "berth-agent"}
+    for name, [rule] in (("berth-web", reached["berth-web"]), ("berth-ssh-jump", reached["berth-ssh-jump"])):
+        [container] = pods()[name]["spec"]["containers"]
+        assert [one["port"] for one in rule["ports"]] == [port["name"] for port in container["ports"]]
+
+
+def test_each_part_reaches_what_it_works_with() -> None:
+    from workspaces.cluster.tenancy import JUPYTER_PORT, SSH_PORT
+
+    for part in ("berth-web", "berth-worker", "berth-watcher"):
+        assert goes_out_to(part, 443) and goes_out_to(part, 6443)
+    assert goes_out_to("berth-worker", SMTP)
+    for part, workspaces in (("berth-web", True), ("berth-ssh-jump", True), ("berth-worker", False)):
+        assert [goes_out_to(part, port) for port in (JUPYTER_PORT, SSH_PORT, 30_022)] == [workspaces] * 3
+    assert not goes_out_to("berth-ssh-jump", 6443)
