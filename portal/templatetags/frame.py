@@ -33,7 +33,7 @@ def may_read_trail(context: dict[str, Any]) -> bool:
 
 @register.inclusion_tag("components/without_isolation.html")
 def without_isolation() -> dict[str, bool]:
-    """The line at the foot of pages while a cluster runs without isolation. Error pages, which ask no database, lack it."""
+    """The line at the foot of every page while a cluster runs without isolation, but for error pages."""
     return {"is_so": any_without()}
 
 

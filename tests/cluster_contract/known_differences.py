@@ -21,7 +21,6 @@ _GROUPS = (
     "apiregistration.k8s.io",
     "autoscaling",
     "certificates.k8s.io",
-    "discovery.k8s.io",
     "flowcontrol.apiserver.k8s.io",
     "resource.k8s.io",
 )
