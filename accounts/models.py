@@ -275,7 +275,7 @@ class SignInFailure(models.Model):
 
 
 class IdempotentAnswer(models.Model):
-    """The answer to a POST with an Idempotency-Key, or a form with a token; kept 24 h so that nothing is done twice."""
+    """The answer to a done POST with an Idempotency-Key or form token, kept 24 h so that nothing is done twice."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=200)

@@ -1,5 +1,8 @@
 """Idempotency-Key: a POST with a key is done once, and a retry within a day gets the first answer again.
 
+Only what was done is kept (a status below 400): a refused request changed nothing, and runs again. How long, and how
+much per person, is in `accounts/once.py`.
+
 The key's row, what the view changes and the answer are one transaction. So two at once wait for each other on the
 row's unique constraint, and a process that dies half-way leaves neither a change nor a key. Views called with a key
 must therefore not use `atomic(durable=True)`.
@@ -9,29 +12,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
+from accounts import once
 from accounts.access import Actor
 from accounts.credentials import secrets
 from accounts.errors import Conflict, Refusal
-from accounts.locks import forget
 from accounts.models import IdempotentAnswer, User
 from accounts.rest import rates
 from accounts.rest.authentication import SignedInSession, TokenAuthentication
 from accounts.rest.errors import as_refusal, json_response
 
-KEPT = timedelta(hours=24)
 LONGEST_WAIT = "10s"
-NOT_KEPT = {429}  # and 500 or more: a retry must run again
 
 
 class IdempotencyMiddleware:
@@ -55,7 +54,6 @@ class IdempotencyMiddleware:
                 return None  # the view refuses
             # Before the transaction: inside it, the bucket would stay locked, and a rollback would undo the count.
             rates.count_request(request, actor, getattr(view, "cls", type(view)))
-            forget(IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT))
             return _answer_once(actor, key, request, lambda: view(request, *args, **kwargs))
         except (Refusal, OperationalError, InterfaceError) as error:
             refusal = as_refusal(error)
@@ -71,13 +69,17 @@ def _answer_once(actor: Actor, key: str, request: HttpRequest, call: Callable[[]
             _("Use 1 to 200 plain characters."),
         )
     digest = _digest(actor, request)
+    once.forget_old(actor.user, key)
     with transaction.atomic():
         row = _claim(actor.user, key, digest)
         if row is None:
             return _replay(actor.user, key, digest)
+        once.check_room(row)
         response: HttpResponse = call().render()
-        if response.status_code >= 500 or response.status_code in NOT_KEPT:
+        if response.status_code >= 500:
             transaction.set_rollback(True)
+        elif response.status_code >= 400:
+            row.delete()  # keep what the view wrote, such as the entry about the refusal
         else:
             IdempotentAnswer.objects.filter(pk=row.pk).update(
                 status=response.status_code, body=secrets.encrypt(response.content.decode())

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
-from accounts import members
+from accounts import members, once
 from accounts.credentials import ssh_keys
+from accounts.errors import TooMany
 from accounts.models import APIToken, AuditEntry, IdempotentAnswer, SSHKey, Tenant
 from accounts.rest import idempotency
 from tests.accounts.people import People
@@ -24,6 +26,10 @@ def post(client: Any, path: str, body: Any, key: str = "key-1") -> Any:
     return ask(client, "POST", path, body, **{"Idempotency-Key": key})
 
 
+def kept(people: People, key: str, body: str = "") -> IdempotentAnswer:
+    return IdempotentAnswer.objects.create(user=people.bob.user, key=key, request_digest="d", body=body)
+
+
 def test_a_retry_gets_the_first_answer_and_does_nothing(people: People) -> None:
     script = api(people.admin)
     first, second = (post(script, "tenants/", TENANT) for _time in range(2))
@@ -35,13 +41,75 @@ def test_a_retry_gets_the_first_answer_and_does_nothing(people: People) -> None:
     assert AuditEntry.objects.filter(action="tenant.create").count() == 1
 
 
-def test_a_refusal_is_an_answer_too(people: People) -> None:
+def test_a_refusal_is_not_kept_and_the_same_request_runs_again(people: People) -> None:
     script = api(people.admin)
-    first = post(script, "tenants/", TENANT | {"slug": "demo"})
+    body = TENANT | {"slug": "demo"}
+    assert post(script, "tenants/", body).status_code == 409
+    assert not IdempotentAnswer.objects.exists()
+    assert AuditEntry.objects.filter(action="tenants.post", outcome="refused").count() == 1
     Tenant.objects.filter(slug="demo").update(slug="other")
-    second = post(script, "tenants/", TENANT | {"slug": "demo"})
-    assert first.status_code == second.status_code == 409
-    assert first.content == second.content
+    again = post(script, "tenants/", body)
+    assert again.status_code == 201
+    assert "Idempotency-Replayed" not in again
+
+
+@pytest.mark.parametrize("limit", ["MOST_ANSWERS", "MOST_BYTES"])
+def test_a_person_keeps_so_many_answers_and_what_was_done_stays_done(
+    people: People, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    script = api(people.admin)
+    first = post(script, "tenants/", TENANT)
+    monkeypatch.setattr(once, limit, 1)
+    second = post(script, "tenants/", {"slug": "third", "name": "Third"}, key="key-2")
+    assert (second.status_code, second.json()["error"]["code"]) == (429, "too_many_answers")
+    assert timedelta(hours=23) < timedelta(seconds=int(second["Retry-After"])) <= timedelta(hours=24)
+    assert not Tenant.objects.filter(slug="third").exists()
+    assert post(script, "tenants/", TENANT).content == first.content
+    assert post(api(people.alice), "ssh-keys/", {"name": "laptop", "public_key": KEY}).status_code == 201
+    IdempotentAnswer.objects.update(created_at=timezone.now() - timedelta(hours=24, seconds=1))
+    third = post(script, "tenants/", {"slug": "third", "name": "Third"}, key="key-2")
+    assert third.status_code == 201
+
+
+def test_room_is_free_when_enough_of_the_oldest_answers_have_ended(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    for number, size in enumerate([10, 10, 80]):
+        row = kept(people, f"k{number}", body="x" * size)
+        IdempotentAnswer.objects.filter(pk=row.pk).update(created_at=now - timedelta(hours=20 - number))
+    monkeypatch.setattr(once, "MOST_BYTES", 85)
+    with pytest.raises(TooMany) as refused:
+        once.check_room(kept(people, "new"))
+    seconds = refused.value.retry_after_seconds or 0
+    assert timedelta(hours=4, minutes=59) < timedelta(seconds=seconds) <= timedelta(hours=5)
+
+
+def test_old_answers_are_forgotten_in_steps_and_an_old_one_never_answers(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(once, "FORGOTTEN_AT_ONCE", 2)
+    for number in range(5):
+        kept(people, f"old-{number}")
+    newest = post(api(people.alice), "ws-tickets/", {}, key="mine").json()
+    IdempotentAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    IdempotentAnswer.objects.filter(key="mine").update(created_at=timezone.now() - timedelta(hours=24.5))
+    again = post(api(people.alice), "ws-tickets/", {}, key="mine")
+    assert again.status_code == 201
+    assert again.json() != newest
+    assert IdempotentAnswer.objects.count() == 3 + 1
+
+
+def test_a_form_counts_among_the_answers_that_are_kept(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = people.alice.user
+    assert once.done_once(user, QueryDict("once=a"), lambda: "/first/") == "/first/"
+    monkeypatch.setattr(once, "MOST_ANSWERS", 1)
+    assert once.done_once(user, QueryDict("once=a"), lambda: "/second/") == "/first/"
+    with pytest.raises(TooMany):
+        once.done_once(user, QueryDict("once=b"), lambda: "/third/")
+    assert IdempotentAnswer.objects.count() == 1
 
 
 @pytest.mark.parametrize(("path", "body"), [("tenants/", TENANT | {"name": "Other"}), ("ws-tickets/", {})])
