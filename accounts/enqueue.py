@@ -6,3 +6,7 @@ from django_q.tasks import async_task
 def send_mail() -> None:
     """Several that are enqueued together cost one query each."""
     async_task("accounts.tasks.send_mail", group="mail")
+
+
+def keep_trail() -> None:
+    async_task("accounts.tasks.keep_trail", group="trail")

@@ -230,7 +230,11 @@ class SocketTicket(models.Model):
 
 
 class AuditEntry(models.Model):
-    """A change or refusal: who, what, on what, when. Berth never updates or deletes it."""
+    """A change or refusal: who, what, on what, when. Berth never updates it, and deletes only whole months of entries.
+
+    The table is partitioned by month (`accounts/trail/partitions.py`). `id` is the primary key of each partition, but
+    not of the whole, so a query cannot group by it and select other columns.
+    """
 
     class Outcome(models.TextChoices):
         DONE = "done", _("done")

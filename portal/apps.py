@@ -1,4 +1,5 @@
 import gc
+from typing import Any
 
 from django.apps import AppConfig
 from django.contrib.admin import apps as admin
@@ -22,6 +23,7 @@ class PortalConfig(AppConfig):
         from workspaces import enqueue
 
         tick.connect(outbox.on_tick)
+        tick.connect(keep_trail)
         tick.connect(sessions.forget_expired)
         tick.connect(pulse.forget_gone)
         task_broker.began.connect(passes.on_worker_began)
@@ -29,6 +31,15 @@ class PortalConfig(AppConfig):
         task_broker.began.connect(enqueue.on_worker_began)
         post_spawn.connect(lambda **_: pulse.beat_beside("worker"), weak=False)
         post_spawn.connect(lambda **_: gc.freeze(), weak=False)  # as in `asgi.py`
+
+
+def keep_trail(**_: Any) -> None:
+    """Enqueue the upkeep of the audit trail once an hour: nearly always it finds nothing to do."""
+    from accounts import enqueue
+    from clusters.watch.ticks import is_due
+
+    if is_due(3600):
+        enqueue.keep_trail()
 
 
 class PortalAdminConfig(admin.AdminConfig):

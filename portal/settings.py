@@ -279,6 +279,10 @@ API_RATES = {
     "launch": env.int("BERTH_LAUNCHES_PER_MINUTE", default=600),
     "stranger": env.int("BERTH_STRANGERS_PER_MINUTE", default=600),
 }
+# Months for which the audit trail is kept, besides the one that runs. 0: for ever.
+TRAIL_MONTHS = env.int("BERTH_TRAIL_MONTHS", default=24)
+if TRAIL_MONTHS < 0:
+    raise ImproperlyConfigured("BERTH_TRAIL_MONTHS must be a number of months, or 0 for no end.")
 SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

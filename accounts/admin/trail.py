@@ -17,7 +17,8 @@ from accounts.models import AuditEntry
 @admin.register(AuditEntry)
 class AuditEntryPage(ReadOnlyPage[AuditEntry]):
     purpose = _(
-        "Every change and every refusal: who, what, when, from where. Entries are never changed or deleted."
+        "Every change and every refusal: who, what, when, from where. Entries are never changed. They are deleted by "
+        "the month, when they are older than BERTH_TRAIL_MONTHS."
     )
     fields = (
         "at", "actor_name", "action", "outcome", "tenant", "what", "target_kind", "target_id", "address", "told",

@@ -1,4 +1,6 @@
-"""Audit trail: who changed what, and what was refused. Rows are written once and stay."""
+"""Audit trail: who changed what, and what was refused. Rows are written once; months that are too old are
+dropped as a whole (`keeping.py`).
+"""
 
 from __future__ import annotations
 

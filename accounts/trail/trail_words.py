@@ -24,6 +24,7 @@ KINDS: Words = {
     "ssh_key": gettext_lazy("SSH keys"),
     "token": gettext_lazy("API tokens"),
     "tenant": gettext_lazy("Tenants"),
+    "trail": gettext_lazy("Audit trail"),
 }
 
 DONE: Words = {
@@ -56,6 +57,9 @@ DONE: Words = {
     "token.revoke": gettext_lazy("%(actor)s revoked the API token “%(name)s”."),
     "tenant.create": gettext_lazy("%(actor)s created the tenant “%(name)s”."),
     "tenant.change": gettext_lazy("%(actor)s changed the tenant “%(name)s”."),
+    "trail.forgotten": gettext_lazy(
+        "%(actor)s deleted %(entries)s audit entries from before %(until)s: the trail is kept for %(months)s months."
+    ),
     "notice.send_again": gettext_lazy("%(actor)s sent a mail to %(username)s again."),
     "notices.choose": gettext_lazy("%(actor)s changed their notification settings."),
     "notices.unsubscribe": gettext_lazy("%(actor)s unsubscribed from a kind of mail."),

@@ -1,0 +1,149 @@
+"""Partitions of the audit trail: one table per month, so that old entries go with a table and not row by row.
+
+The partitions cover all of time, so that an entry always finds its place, and a page of the newest entries needs to
+read those of the last month only (PostgreSQL could not order them so if one was a DEFAULT partition):
+
+- the first has no beginning: entries from before there were partitions, later whatever is dated before what is kept;
+- then one table per month, some months ahead;
+- the last has no end, and is empty unless nobody made the next months in time.
+
+Each partition has its own primary key: the trail's could not be `id` alone, as PostgreSQL wants the month in it. One
+sequence numbers all of them. Names of people and tenants stay in the entries when the rows they point to are deleted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection, transaction
+
+from accounts.locks import one_at_a_time
+
+TRAIL = "accounts_auditentry"
+FIRST, LAST, FILLED = f"{TRAIL}_first", f"{TRAIL}_last", f"{TRAIL}_filled"
+# Months for which there are tables before they begin.
+AHEAD = 3
+# Shorter than the time after which PostgreSQL looks for a deadlock (1 s): others go on, and we try again later.
+LONGEST_WAIT = "500ms"
+# In the order of `accounts/locks.py`. Attaching and dropping a table changes the tables that its foreign keys name.
+LOCK = f"LOCK TABLE accounts_user, accounts_tenant, {TRAIL} IN ACCESS EXCLUSIVE MODE"
+PARTITIONS = """
+    SELECT child.relname, pg_get_expr(child.relpartbound, child.oid)
+    FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = %s::regclass
+"""
+BOUNDS = re.compile(r"FOR VALUES FROM \((?:MINVALUE|'([^']+)')\) TO \((?:MAXVALUE|'([^']+)')\)")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A table of entries from `since` on and before `until`; None: without beginning or end."""
+
+    name: str
+    since: datetime | None
+    until: datetime | None
+
+
+def month_of(moment: datetime, after: int = 0) -> datetime:
+    """Return the beginning, in UTC, of the moment's month, or of the month so many months after it."""
+    moment = moment.astimezone(UTC)
+    months = moment.year * 12 + moment.month - 1 + after
+    return datetime(months // 12, months % 12 + 1, 1, tzinfo=UTC)
+
+
+def partitions() -> list[Partition]:
+    """Return the trail's partitions, oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(PARTITIONS, [TRAIL])
+        found = [_read(name, bounds) for name, bounds in cursor.fetchall()]
+    return sorted(found, key=lambda each: each.since or datetime.min.replace(tzinfo=UTC))
+
+
+def make_months(now: datetime) -> None:
+    """Make the tables of the next months. Entries in the last table get their own, up to the end of this month."""
+    wanted = month_of(now, AHEAD + 1)
+    with transaction.atomic():
+        _alone()
+        since = partitions()[-1].since
+        assert since is not None
+        if since >= wanted:
+            return
+        execute(LOCK)
+        execute(f"ALTER TABLE {TRAIL} DETACH PARTITION {LAST}; ALTER TABLE {LAST} RENAME TO {FILLED}")
+        end = month = max(since, month_of(now, 1))
+        while month < wanted:
+            create(_name(month), month, month_of(month, 1))
+            month = month_of(month, 1)
+        create(LAST, month, None)
+        execute(
+            f"WITH fast AS (DELETE FROM {FILLED} WHERE at >= '{end.isoformat()}' RETURNING *)"  # noqa: S608
+            f" INSERT INTO {TRAIL} SELECT * FROM fast"
+        )
+        if since < end:
+            execute(f"ALTER TABLE {FILLED} RENAME TO {_name(since)}")
+            attach(_name(since), since, end)
+        else:
+            execute(f"DROP TABLE {FILLED}")
+
+
+def drop_before(moment: datetime) -> list[tuple[Partition, int]]:
+    """Drop the tables that end at or before the moment, a month's beginning. Return them, with their entries' number.
+
+    Entries with an older time find a new first table. Drop nothing if all that is old is a first table without entries.
+    """
+    with transaction.atomic():
+        _alone()
+        old = [each for each in partitions() if each.until is not None and each.until <= moment]
+        counts = [_value(f"SELECT count(*) FROM {each.name}") for each in old]  # noqa: S608
+        if not any(counts) and len(old) < 2:
+            return []
+        end = old[-1].until
+        execute(LOCK)
+        execute(f"DROP TABLE {', '.join(each.name for each in old)}")
+        create(FIRST, None, end)
+    return list(zip(old, counts, strict=True))
+
+
+def create(name: str, since: datetime | None, until: datetime | None) -> None:
+    execute(f"CREATE TABLE {name} PARTITION OF {TRAIL} (PRIMARY KEY (id)) {_bounds(since, until)}")
+
+
+def attach(name: str, since: datetime | None, until: datetime | None) -> None:
+    execute(f"ALTER TABLE {TRAIL} ATTACH PARTITION {name} {_bounds(since, until)}")
+
+
+def _alone() -> None:
+    """Begin a change: one process at a time, which waits half a second at most and then fails. Entries come first."""
+    execute(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")
+    one_at_a_time("accounts.trail.partitions")
+
+
+def execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def _value(query: str) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        (value,) = cursor.fetchone()
+    return value
+
+
+def _name(month: datetime) -> str:
+    return f"{TRAIL}_{month:%Y_%m}"
+
+
+def _bounds(since: datetime | None, until: datetime | None) -> str:
+    begins = f"'{since.isoformat()}'" if since else "MINVALUE"
+    ends = f"'{until.isoformat()}'" if until else "MAXVALUE"
+    return f"FOR VALUES FROM ({begins}) TO ({ends})"
+
+
+def _read(name: str, bounds: str) -> Partition:
+    found = BOUNDS.fullmatch(bounds)
+    assert found is not None, f"{name} is no partition by time: {bounds}"
+    since, until = (text and datetime.fromisoformat(text).astimezone(UTC) for text in found.groups())
+    return Partition(name, since or None, until or None)
