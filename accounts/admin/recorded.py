@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
-from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList, ChangeListSearchForm
 from django.core.exceptions import PermissionDenied
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Model, Q, QuerySet
@@ -28,6 +28,7 @@ from accounts.admin.labels import LabelledRows
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
+from accounts.search import bounded, too_much
 from accounts.trail import audit
 from accounts.trail.trail_words import sentence
 
@@ -38,6 +39,16 @@ M = TypeVar("M", bound=Model)
 
 LONGEST_TOLD = 240
 HISTORY_PAGE = 50
+
+
+class SearchForm(ChangeListSearchForm):
+    def clean(self) -> None:
+        """Refuse a search that is too long; Django shows the error above the whole list."""
+        bounded(self.cleaned_data.get(SEARCH_VAR) or "")
+
+
+class BoundedList(ChangeList):
+    search_form_class = SearchForm
 
 
 class Page(admin.ModelAdmin[M]):
@@ -58,6 +69,17 @@ class Page(admin.ModelAdmin[M]):
     def about(self, obj: M) -> Q:
         """Condition for the audit entries that are the object's history."""
         return Q(target_kind=self.opts.model_name, target_id=str(obj.pk))
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return BoundedList
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[M], search_term: str
+    ) -> tuple[QuerySet[M], bool]:
+        """Find nothing if the search is too long: fields that complete what is typed ask without the list's form."""
+        if too_much(search_term):
+            return queryset.none(), False
+        return super().get_search_results(request, queryset, search_term)
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Show the list without filters if a filter value is impossible (a year out of range, a NUL)."""

@@ -33,7 +33,8 @@ LISTS = {
     "workspaces/": ("image=jupyter&name=exp-1", "search=EXP", "desired=stopped", "search=other"),
 }
 BAD = [
-    {"search": "\x00"}, {"limit": "0"}, {"limit": "501"}, {"limit": "x"}, {"cursor": "x"}, {"cursor": ""},
+    {"search": "\x00"}, {"search": "x" * 201}, {"search": "a b c d e f g h i"}, {"search": "a,b,c,d,e,f,g,h,i"},
+    {"limit": "0"}, {"limit": "501"}, {"limit": "x"}, {"cursor": "x"}, {"cursor": ""},
     {"cursor": "WyIyMDI2Il0:1aaaaa:bbbb"},
 ]  # fmt: skip
 

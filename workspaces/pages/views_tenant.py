@@ -20,6 +20,7 @@ from accounts.errors import Conflict, Invalid, Refusal
 from accounts.forms import MemberForm, show_refusal
 from accounts.models import Role, Tenant
 from accounts.rest.actors import actor_of
+from accounts.search import too_much
 from accounts.trail import audit
 from workspaces.runs import people
 from workspaces.sizes.shares import shares
@@ -35,13 +36,17 @@ OWNERS_FIRST = Case(
 @login_required
 @require_GET
 def tenants(request: HttpRequest) -> HttpResponse:
-    search = request.GET.get("search", "").replace("\0", "").strip()[:100]
+    search = request.GET.get("search", "").replace("\0", "").strip()
+    problem = too_much(search)
     rows = people.tenants_with_figures(actor_of(request)).order_by("name", "slug")
-    if search:
+    if problem:
+        rows = rows.none()
+    elif search:
         rows = rows.filter(Q(name__icontains=search) | Q(slug__icontains=search))
     page = Paginator(rows, TENANTS_PER_PAGE).get_page(request.GET.get("page"))
-    context = {"section": "tenants", "page": page, "search": search, "roles": dict(Role.choices)}
-    return render(request, "tenants/tenants.html", context)
+    context = {"section": "tenants", "page": page, "search": search, "problem": problem}
+    context["roles"] = dict(Role.choices)
+    return render(request, "tenants/tenants.html", context, status=422 if problem else 200)
 
 
 @never_cache
