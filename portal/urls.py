@@ -2,10 +2,10 @@
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView
 
 from portal import health, views
 from portal.metrics import metrics
+from portal.schema import SchemaView
 
 api_v1 = [
     path("", include("accounts.rest.urls")),
@@ -17,7 +17,7 @@ api_v1 = [
 
 urlpatterns = [
     path("api/v1/", include((api_v1, "api-v1"))),
-    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", views.api_docs, name="api-docs"),
     path("help/causes/", views.causes, name="causes"),
     path("tenant/", views.choose_tenant, name="choose-tenant"),

@@ -1,0 +1,61 @@
+"""The API's OpenAPI schema: built once per process and language, and sent again only to clients that lack it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from threading import Lock
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import translation
+from django.utils.cache import get_conditional_response
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+# Building takes seconds of one core: requests that come at once wait for the first.
+_building = Lock()
+
+
+def schema_in(language: str) -> dict[str, Any]:
+    """Return the schema in one of Berth's languages."""
+    with _building:
+        return _built(language)
+
+
+@cache
+def _built(language: str) -> dict[str, Any]:
+    with translation.override(language):
+        schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+        return schema
+
+
+@cache
+def _rendered(language: str, renderer: type[BaseRenderer]) -> tuple[bytes, str]:
+    """Return the schema's bytes and their ETag."""
+    with translation.override(language):
+        body: bytes = renderer().render(schema_in(language), None, {})
+    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+class SchemaView(SpectacularAPIView):
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answer with the schema in the language of `?lang=` or of the reader; 304 if the client has it."""
+        asked = request.query_params.get("lang") or translation.get_language()
+        language = asked if asked in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
+        renderer = type(request.accepted_renderer)
+        body, etag = _rendered(language, renderer)
+        answer = HttpResponse(
+            body,
+            content_type=f"{renderer.media_type}; charset=utf-8",
+            headers={
+                "ETag": etag,
+                "Content-Disposition": f'inline; filename="Berth.{renderer.format}"',
+                "Content-Language": language,
+            },
+        )
+        return get_conditional_response(request._request, etag=etag, response=answer) or answer
