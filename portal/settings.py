@@ -277,6 +277,7 @@ API_RATES = {
     "read": env.int("BERTH_READS_PER_MINUTE", default=6000),
     "write": env.int("BERTH_WRITES_PER_MINUTE", default=1200),
     "launch": env.int("BERTH_LAUNCHES_PER_MINUTE", default=600),
+    "export": env.int("BERTH_EXPORTS_PER_MINUTE", default=12),
     "stranger": env.int("BERTH_STRANGERS_PER_MINUTE", default=600),
 }
 # Months for which the audit trail is kept, besides the one that runs. 0: for ever.

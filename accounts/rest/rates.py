@@ -7,6 +7,7 @@ that more tokens do not allow more requests. The person's browser has its own, s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 from typing import Any
 
@@ -80,8 +81,11 @@ def count_stranger() -> None:
         count(f"stranger/{neighbourhood(address)}", settings.API_RATES["stranger"])
 
 
-def count(bucket: str, per_minute: int) -> None:
-    """Count one request. Raise TooMany if the bucket is full. `per_minute` 0 means no limit."""
+def count(bucket: str, per_minute: int, refusal: Callable[[int, int], TooMany] | None = None) -> None:
+    """Count one request. Raise TooMany if the bucket is full. `per_minute` 0 means no limit.
+
+    `refusal` makes the error from the limit and the seconds to wait.
+    """
     if not per_minute:
         return
     values: dict[str, str | float] = {"bucket": bucket, "share": 60 / per_minute}
@@ -94,7 +98,7 @@ def count(bucket: str, per_minute: int) -> None:
             return
         cursor.execute(ROOM_IN, values)
         (seconds,) = cursor.fetchone() or (0,)
-    raise too_often(per_minute, max(1, ceil(seconds)))
+    raise (refusal or too_often)(per_minute, max(1, ceil(seconds)))
 
 
 def too_often(per_minute: int, seconds: int) -> TooMany:

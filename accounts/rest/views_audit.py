@@ -13,11 +13,11 @@ from rest_framework.request import Request
 from accounts.models import AuditEntry
 from accounts.rest import shapes
 from accounts.rest.actors import actor_of
-from accounts.rest.csv import OffersCSV, as_csv
+from accounts.rest.csv import OffersCSV
 from accounts.rest.schema import answers
 from accounts.rest.views import ListView
 from accounts.trail import trail
-from accounts.trail.trail_export import csv_lines
+from accounts.trail.trail_export import csv_parts
 
 
 class AuditView(OffersCSV, ListView):
@@ -48,4 +48,4 @@ class AuditView(OffersCSV, ListView):
     def get(self, request: Request) -> HttpResponseBase:
         if not self.is_csv:
             return self.page()
-        return as_csv("audit.csv", csv_lines(self.filter_queryset(self.get_queryset())))
+        return self.as_csv("audit.csv", csv_parts(self.filter_queryset(self.get_queryset())))

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.rest.actors import actor_of
-from accounts.rest.csv import OffersCSV, as_csv
+from accounts.rest.csv import OffersCSV
 from accounts.rest.schema import answers
 from quotas.accounting import budgets
 from quotas.accounting import report as usage_report
@@ -77,7 +77,7 @@ class Usage(OffersCSV):
         now = timezone.now()
         report = usage_report.read(actor_of(request), usage_report.parse(request.query_params, now), now)
         if self.is_csv:
-            return as_csv("usage.csv", usage_report.csv_lines(report))
+            return self.as_csv("usage.csv", usage_report.csv_parts(report))
         return Response(usage_report.as_json(report))
 
 

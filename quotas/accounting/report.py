@@ -203,8 +203,14 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-async def csv_lines(report: Report) -> AsyncIterator[str]:
-    yield line((report.asked.group_by, *COLUMNS))
-    for row in report.rows:
-        cells = ("" if figure is None else f"{figure:.4f}" for figure in figures(row.amount).values())
-        yield line((row.key or "", *cells))
+async def csv_parts(report: Report) -> AsyncIterator[list[str]]:
+    yield [line((report.asked.group_by, *COLUMNS))]
+    yield [
+        line(
+            (
+                row.key or "",
+                *("" if figure is None else f"{figure:.4f}" for figure in figures(row.amount).values()),
+            )
+        )
+        for row in report.rows
+    ]
