@@ -200,6 +200,7 @@ DEFAULT_FROM_EMAIL = env.str("BERTH_MAIL_FROM", default=f"Berth <berth@{urlsplit
 # --- Security: cookies and transport. Only a trial speaks plain HTTP, on loopback.
 # `__Host-`: a page of another host of the same domain, such as a workspace, cannot set these cookies.
 COOKIE_PREFIX = "" if TRIAL else "__Host-"
+SESSION_ENGINE = "accounts.credentials.sessions"
 SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}berth_session"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

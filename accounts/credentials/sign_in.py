@@ -18,7 +18,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import authenticate as check_password
 from django.contrib.auth import get_user
-from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -27,6 +26,7 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.addresses import neighbourhood
+from accounts.credentials import sessions
 from accounts.errors import NotAllowed, NotSignedIn, Refusal, TooMany
 from accounts.locks import forget, one_at_a_time
 from accounts.models import AuditEntry, SignInFailure, User
@@ -73,9 +73,10 @@ class _Copy(dict[str, Any]):
         pass
 
 
-def person_of(session_key: str) -> User | None:
-    """Return the session's signed-in person, by Django's own checks: it has not expired, the password is the same."""
-    user = get_user(SimpleNamespace(session=_Copy(SessionStore(session_key).load())))  # type: ignore[arg-type]
+def person_of(session_row: str) -> User | None:
+    """Return the person signed in by the session of this row (`sessions.stored_as`), by Django's own checks: it has not
+    expired, the password is the same."""
+    user = get_user(SimpleNamespace(session=_Copy(sessions.kept_in(session_row))))  # type: ignore[arg-type]
     return user if isinstance(user, User) and user.is_active else None
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from allauth.mfa.totp.internal import auth as totp
 from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore
 from django.test import RequestFactory
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from accounts.access import Actor
 from accounts.credentials import ssh_keys, tokens
+from accounts.credentials.sessions import SessionStore
 from accounts.models import Membership, User
 from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from accounts.access import Actor
+from accounts.credentials.sessions import stored_as
 from accounts.credentials.sign_in import person_of
 from accounts.credentials.tickets import MOST_UNUSED, require_few
 from accounts.credentials.tokens import digest
@@ -47,11 +48,12 @@ def hand_over(session_key: str, workspace: Workspace) -> str:
     unused = tickets.filter(workspace__owner=workspace.owner_id, created_at__gte=now - TICKET_LIFETIME)
     made = unused.order_by("created_at").values_list("created_at", flat=True)[:MOST_UNUSED]
     require_few([at + TICKET_LIFETIME for at in made], MOST_UNUSED, now)
-    same = GatewayPass.objects.filter(session_id=session_key, workspace=workspace).order_by("-created_at")
+    session = stored_as(session_key)
+    same = GatewayPass.objects.filter(session_id=session, workspace=workspace).order_by("-created_at")
     outdated = list(same.values_list("pk", flat=True)[MOST_PER_SESSION - 1 :])
     forget(GatewayPass.objects.filter(pk__in=outdated))
     ticket = secrets.token_urlsafe(32)
-    GatewayPass.objects.create(digest=digest(ticket), workspace=workspace, session_id=session_key)
+    GatewayPass.objects.create(digest=digest(ticket), workspace=workspace, session_id=session)
     return ticket
 
 
@@ -93,8 +95,8 @@ def admitted(secret: str, workspace_id: UUID) -> Guest | None:
 def _holder(secret: str, workspace: Workspace) -> User | None:
     """Person of the session that a pass came from."""
     passes = GatewayPass.objects.filter(digest=digest(secret), workspace=workspace, is_ticket=False)
-    session_key = passes.values_list("session_id", flat=True).first()
-    return person_of(session_key) if session_key else None
+    session = passes.values_list("session_id", flat=True).first()
+    return person_of(session) if session else None
 
 
 def _bearer(token: str, workspace: Workspace) -> User | None:

@@ -25,6 +25,7 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor, not_there, visible_tenants
 from accounts.credentials import tickets, tokens
+from accounts.credentials.sessions import stored_as
 from accounts.credentials.sign_in import person_of
 from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal, TooMany
 from accounts.models import APIToken, Scope, User
@@ -134,7 +135,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     def _still(self) -> Actor:
         """Return the actor as of now. Raise NotSignedIn if access ended, or the browser session of the socket."""
         by_session = "token" not in query(self.scope)
-        if by_session and person_of(self.scope["session"].session_key or "") is None:
+        if by_session and person_of(stored_as(self.scope["session"].session_key or "")) is None:
             raise not_signed_in()
         return still(self.actor)
 

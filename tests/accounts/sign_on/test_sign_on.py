@@ -6,6 +6,7 @@ import pytest
 
 from accounts import members
 from accounts.credentials import sign_in
+from accounts.credentials.sessions import stored_as
 from accounts.errors import NotAllowed
 from accounts.models import Role, User
 from accounts.sign_on import admission
@@ -50,10 +51,10 @@ def test_the_session_is_a_new_one_serves_sockets_and_ends_with_signing_out(uni: 
     visitor.back(address)
     session = visitor.berth.session.session_key or ""
     assert session != before
-    assert sign_in.person_of(session) == User.objects.get(username="ada")
-    assert sign_in.person_of(before) is None
+    assert sign_in.person_of(stored_as(session)) == User.objects.get(username="ada")
+    assert sign_in.person_of(stored_as(before)) is None
     visitor.berth.post("/sign-out/")
-    assert sign_in.person_of(session) is None
+    assert sign_in.person_of(stored_as(session)) is None
     assert not visitor.is_in()
 
 
