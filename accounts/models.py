@@ -271,7 +271,10 @@ class AuditEntry(models.Model):
 
 
 class SignInFailure(models.Model):
-    """A refused sign-in, counted to slow down guessing; rows older than the window are removed."""
+    """A refused sign-in, counted to slow down guessing; rows older than the window are removed.
+
+    `username` is the digest of what the attempt is counted under (accounts/credentials/guessing.py).
+    """
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     username = models.CharField(max_length=150, db_index=True)

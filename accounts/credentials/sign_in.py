@@ -1,17 +1,15 @@
 """Sign-in by name and password, then by a code, with limits that slow down guessing.
 
-Failures are counted in rows, so all web processes see the same. An attempt is counted before the password is checked,
-so that many at once cannot pass the limit together.
+Failures are counted in rows, so all web processes see the same; accounts/credentials/guessing.py has the limits. An
+attempt is counted before the password is checked, so that many at once cannot pass a limit together.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,40 +24,12 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.addresses import neighbourhood
-from accounts.credentials import sessions
+from accounts.credentials import devices, guessing, sessions
+from accounts.credentials.guessing import WINDOW, Attempt
 from accounts.errors import NotAllowed, NotSignedIn, Refusal, TooMany
 from accounts.locks import forget, one_at_a_time
 from accounts.models import AuditEntry, SignInFailure, User
 from accounts.trail import audit
-
-WINDOW = timedelta(minutes=15)
-MOST_PER_PAIR = 5  # one person mistyping
-MOST_PER_ADDRESS = 20  # one machine trying many names
-MOST_PER_USERNAME = 50  # many machines trying one name
-MOST_CODES = 10  # many machines that know a person's password; that person must wait too
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A sign-in attempt. It holds the name's digest, as people type passwords there; an IPv6 network is one address."""
-
-    username: str
-    address: str | None
-    most_per_username: int = MOST_PER_USERNAME
-
-    @classmethod
-    def of(cls, username: str) -> Attempt:
-        address = audit.client_address.get()
-        digest = hashlib.sha256(username.casefold().encode()).hexdigest()
-        return cls(digest, address and neighbourhood(address))
-
-    @classmethod
-    def at_code_of(cls, user: User) -> Attempt:
-        """Return an attempt at the person's code, counted apart: nobody can type its key as a name."""
-        return replace(cls.of(f"\0code\0{user.pk}"), most_per_username=MOST_CODES)
-
-    def forget(self) -> None:
-        forget(SignInFailure.objects.filter(username=self.username, address=self.address))
 
 
 class _Copy(dict[str, Any]):
@@ -82,7 +52,23 @@ def person_of(session_row: str) -> User | None:
 
 def authenticate(request: HttpRequest | None, username: str, password: str) -> User:
     """Return the person of this name and password. A refusal does not reveal whether the name exists."""
-    attempt = Attempt.of(username)
+    device = devices.known(request, username)
+    attempt = guessing.at_password(username, _neighbourhood(), device)
+    return _checked(request, attempt, username, password)
+
+
+def confirm(user: User, password: str) -> None:
+    """Check the password of a signed-in person, before changes that a stolen session must not make."""
+    attempt = guessing.at_password_of_signed_in(user.pk, _neighbourhood())
+    try:
+        _checked(None, attempt, user.username, password)
+    except NotSignedIn:
+        text = _("Incorrect password.")
+        hint = _("Check it; upper and lower case matter.")
+        raise NotSignedIn("wrong_password", text, hint, fields={"password": [f"{text} {hint}"]}) from None
+
+
+def _checked(request: HttpRequest | None, attempt: Attempt, username: str, password: str) -> User:
     _count(attempt, username)
     user = check_password(request, username=username, password=password)
     if not isinstance(user, User):
@@ -93,7 +79,7 @@ def authenticate(request: HttpRequest | None, username: str, password: str) -> U
         )
         record_refused(username, refusal)
         raise refusal
-    attempt.forget()
+    _forget(attempt)
     if settings.PASSWORDS_FOR == "admins" and not user.is_staff:
         refusal = NotAllowed(
             "passwords_for_admins",
@@ -105,27 +91,17 @@ def authenticate(request: HttpRequest | None, username: str, password: str) -> U
     return user
 
 
-def confirm(user: User, password: str) -> None:
-    """Check the person's password before changes that a stolen session must not make. Counted as at sign-in."""
-    try:
-        authenticate(None, user.username, password)
-    except NotSignedIn:
-        text = _("Incorrect password.")
-        hint = _("Check it; upper and lower case matter.")
-        raise NotSignedIn("wrong_password", text, hint, fields={"password": [f"{text} {hint}"]}) from None
-
-
 @contextmanager
 def counted_code(user: User) -> Iterator[None]:
     """Count an attempt at a code, before the check inside, like a password. A Refusal raised inside is a failure."""
-    attempt = Attempt.at_code_of(user)
+    attempt = guessing.at_code(user.pk, _neighbourhood())
     _count(attempt, user.username)
     try:
         yield
     except Refusal as refusal:
         record_refused(user.username, refusal)
         raise
-    attempt.forget()
+    _forget(attempt)
 
 
 def record_signed_in(user: User, how: str) -> None:
@@ -136,43 +112,50 @@ def sign_out(user: User) -> None:
     audit.record(Actor(user), "sign-out", target=user)
 
 
+def _neighbourhood() -> str | None:
+    address = audit.client_address.get()
+    return address and neighbourhood(address)
+
+
 def _count(attempt: Attempt, username: str) -> None:
     now = timezone.now()
     with transaction.atomic():
         one_at_a_time("sign-in")
         forget(SignInFailure.objects.filter(at__lt=now - WINDOW))
-        free_at = _blocked_until(attempt)
-        if free_at is None:
-            SignInFailure.objects.create(username=attempt.username, address=attempt.address)
+        free_at = _free_at(attempt, now)
+        if free_at is None or free_at <= now:
+            SignInFailure.objects.create(username=attempt.name, address=attempt.address)
             return
     seconds = max(1, math.ceil((free_at - now).total_seconds()))
-    refusal = TooMany(
-        "too_many_sign_ins",
-        _("Too many sign-in attempts."),
-        _("Wait %(minutes)d minutes and try again.") % {"minutes": math.ceil(seconds / 60)},
-        retry_after_seconds=seconds,
+    hint = (
+        _("Wait %(seconds)d s and try again.") % {"seconds": seconds}
+        if seconds <= 60
+        else _("Wait %(minutes)d minutes and try again.") % {"minutes": math.ceil(seconds / 60)}
     )
+    refusal = TooMany("too_many_sign_ins", _("Too many sign-in attempts."), hint, retry_after_seconds=seconds)
     record_refused(username, refusal)
     raise refusal
 
 
-def _blocked_until(attempt: Attempt) -> datetime | None:
-    """Return when the next attempt is allowed, if a limit is reached."""
-    failures = SignInFailure.objects.all()
-    of_username = failures.filter(username=attempt.username)
-    limits = [
-        (of_username, attempt.most_per_username),
-        (of_username.filter(address=attempt.address), MOST_PER_PAIR),
-    ]
-    if attempt.address is not None:
-        limits.append((failures.filter(address=attempt.address), MOST_PER_ADDRESS))
-    times = [_oldest_that_counts(rows, most) for rows, most in limits]
-    return max((at + WINDOW for at in times if at is not None), default=None)
+def _free_at(attempt: Attempt, now: datetime) -> datetime | None:
+    """Return when the attempt is allowed by all of its limits; None if none of them is reached."""
+    failures = SignInFailure.objects.filter(at__gte=now - WINDOW)
+    of_name = failures.filter(username=attempt.name)
+    limits = (
+        (attempt.by_name, of_name),
+        (attempt.by_pair, of_name.filter(address=attempt.address)),
+        (attempt.by_address, failures.filter(address=attempt.address)),
+    )
+    moments = [guessing.free_at(limit, _latest(rows, limit.most)) for limit, rows in limits if limit]
+    return max((moment for moment in moments if moment is not None), default=None)
 
 
-def _oldest_that_counts(rows: QuerySet[SignInFailure], most: int) -> datetime | None:
-    """Time of the `most`-th latest row: once it leaves the window, the limit is no longer reached."""
-    return rows.order_by("-at").values_list("at", flat=True)[most - 1 : most].first()
+def _latest(rows: QuerySet[SignInFailure], most: int) -> list[datetime]:
+    return list(rows.order_by("-at").values_list("at", flat=True)[:most])
+
+
+def _forget(attempt: Attempt) -> None:
+    forget(SignInFailure.objects.filter(username=attempt.name, address=attempt.address))
 
 
 def record_refused(username: str, refusal: Refusal) -> None:

@@ -16,6 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_POST
 
+from accounts.credentials import devices
 from accounts.credentials import sign_in as signing_in
 from accounts.errors import Refusal
 from accounts.forms import PasswordForm, SignInForm, show_refusal
@@ -116,11 +117,13 @@ def callback(request: HttpRequest) -> HttpResponse:
 
 
 def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpResponse:
-    """Sign the person in, with a new session key. No other place does."""
+    """Sign the person in, with a new session key. No other place does. The answer's cookies belong to the browser."""
     waiting.drop(request)
     login(request, user)
     signing_in.record_signed_in(user, how)
-    return remembered(redirect(target), user)
+    response = remembered(redirect(target), user)
+    devices.remember(request, response, user)
+    return response
 
 
 def after_password(

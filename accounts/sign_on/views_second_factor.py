@@ -18,7 +18,6 @@ from accounts.credentials import sign_in
 from accounts.errors import NotAllowed, Refusal
 from accounts.forms import CodeForm, PasswordForm, show_refusal
 from accounts.models import User
-from accounts.preferences import remembered
 from accounts.rest.actors import actor_of
 from accounts.sign_on import second_factor, waiting
 from accounts.sign_on.views import after_password, answer, finish, held_at
@@ -59,8 +58,10 @@ def set_up_at_sign_in(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            finish(request, held.user, held.target, how="password and code")
-            return remembered(_codes(request, codes, held.target), held.user)
+            done = finish(request, held.user, held.target, how="password and code")
+            response = _codes(request, codes, held.target)
+            response.cookies.update(done.cookies)
+            return response
     offer = second_factor.offer(held.user, secret)
     return _ask_for_code(request, "accounts/sign_in_set_up.html", form, refusal, offer=offer)
 

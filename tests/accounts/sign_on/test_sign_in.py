@@ -1,13 +1,16 @@
 import logging
+import re
 from datetime import timedelta
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.sessions.models import Session
+from django.test import Client
 from django.utils import timezone
 
-from accounts.credentials import sign_in
+from accounts.credentials import devices, sign_in
 from accounts.credentials.sessions import stored_as
 from accounts.errors import NotSignedIn, TooMany
 from accounts.models import AuditEntry, SignInFailure
@@ -92,21 +95,102 @@ def test_trying_while_blocked_does_not_prolong_it(people: People) -> None:
     assert SignInFailure.objects.count() == 5
 
 
-def test_an_address_is_stopped_after_twenty_names(people: People) -> None:
-    assert [attempt(f"name-{number}") for number in range(20)] == ["refused"] * 20
-    assert attempt("alice", "alice-password") == "too many"
+def test_who_guesses_at_others_shuts_nobody_out_at_the_same_address(people: People) -> None:
+    """A university's NAT is one address."""
+    assert [attempt(f"name-{number}") for number in range(50)] == ["refused"] * 50
+    assert [attempt("bob") for _number in range(6)] == ["refused"] * 5 + ["too many"]
+    assert attempt("alice", "alice-password") == "in"
+
+
+def test_an_address_that_tries_a_hundred_names_is_slowed_and_not_stopped(people: People) -> None:
+    assert [attempt(f"name-{number}") for number in range(100)] == ["refused"] * 100
+    assert attempt("name-100") == attempt("alice", "alice-password") == "too many"
     assert attempt("alice", "alice-password", address="192.0.2.2") == "in"
+    SignInFailure.objects.update(at=timezone.now() - timedelta(seconds=2))
+    assert attempt("alice", "alice-password") == "in"
 
 
-def test_a_name_is_stopped_after_fifty_addresses(people: People) -> None:
-    outcomes = [attempt("alice", address=f"198.51.100.{number}") for number in range(50)]
-    assert outcomes == ["refused"] * 50
-    assert attempt("alice", "alice-password", address="192.0.2.9") == "too many"
+def test_a_name_that_many_addresses_guess_at_is_slowed_and_not_stopped(people: People) -> None:
+    outcomes = [attempt("alice", address=f"198.51.100.{number}") for number in range(20)]
+    assert outcomes == ["refused"] * 20
+    with pytest.raises(TooMany) as refusal:
+        sign_in.authenticate(None, "alice", "alice-password")
+    assert refusal.value.hint == "Wait 1 s and try again."
+    SignInFailure.objects.update(at=timezone.now() - timedelta(seconds=2))
+    assert attempt("alice", "alice-password", address="192.0.2.9") == "in"
+
+
+def test_a_browser_that_signed_in_before_comes_in_whatever_strangers_do(people: People) -> None:
+    """The door of the website, which gives the browser its cookie."""
+    known, new = Client(), Client()
+    alice = {"username": "alice", "password": "alice-password"}
+    assert known.post("/sign-in/", alice).status_code == 302
+    cookie = known.cookies[devices.COOKIE]
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Lax", "/")
+    known.post("/sign-out/")
+    for number in range(20):
+        attempt("alice", address=f"198.51.100.{number}")
+    for _number in range(5):
+        attempt("alice", address="127.0.0.1")
+    assert new.post("/sign-in/", alice).status_code == 429
+    assert known.post("/sign-in/", alice).status_code == 302
+
+
+def test_the_cookie_of_a_browser_gives_its_people_alone_attempts_and_not_many(people: People) -> None:
+    known = Client()
+    known.post("/sign-in/", {"username": "bob", "password": "bob-password"})
+    known.post("/sign-out/")
+    for number in range(20):
+        attempt("alice", address=f"198.51.100.{number}")
+    of_alice = {"username": "alice", "password": "alice-password"}
+    assert known.post("/sign-in/", of_alice).status_code == 429  # it is no device of hers
+    guess = {"username": "bob", "password": "wrong"}
+    assert [known.post("/sign-in/", guess).status_code for _number in range(6)] == [401] * 5 + [429]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda cookie: cookie[:-1], lambda cookie: "x" + cookie, lambda _cookie: "ä"]
+)
+def test_a_cookie_that_berth_did_not_sign_is_no_device(people: People, change: Any) -> None:
+    known = Client()
+    alice = {"username": "alice", "password": "alice-password"}
+    known.post("/sign-in/", alice)
+    known.post("/sign-out/")
+    for number in range(20):
+        attempt("alice", address=f"198.51.100.{number}")
+    known.cookies[devices.COOKIE] = change(known.cookies[devices.COOKIE].value)
+    assert known.post("/sign-in/", alice).status_code == 429
+
+
+def test_a_throttled_name_that_exists_looks_like_one_that_does_not(people: People) -> None:
+    answers = []
+    for name in ("alice", "nobody"):
+        client = Client()
+        for number in range(20):
+            attempt(name, address=f"198.51.100.{number}")
+        answer = client.post("/sign-in/", {"username": name, "password": "wrong"})
+        body = re.sub(r"[0-9a-f]{32}|[A-Za-z0-9]{64}", "", answer.content.decode().replace(name, "NAME"))
+        answers.append((answer.status_code, answer["Retry-After"], sorted(client.cookies), body))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 429
+
+
+def test_strangers_do_not_use_up_the_attempts_of_a_signed_in_person(people: People) -> None:
+    for number in range(25):
+        attempt("alice", address=f"198.51.100.{number % 20}")
+        attempt("alice")
+    sign_in.confirm(people.alice.user, "alice-password")
+    outcomes = []
+    for _number in range(6):
+        with pytest.raises((NotSignedIn, TooMany)) as refusal:
+            sign_in.confirm(people.alice.user, "wrong")
+        outcomes.append(refusal.value.code)
+    assert outcomes == ["wrong_password"] * 5 + ["too_many_sign_ins"]
 
 
 def test_a_whole_network_of_ipv6_is_one_who_guesses(people: People) -> None:
-    outcomes = [attempt(f"name-{number}", address=f"2001:db8::{number:x}") for number in range(21)]
-    assert outcomes == ["refused"] * 20 + ["too many"]
+    outcomes = [attempt("alice", address=f"2001:db8::{number:x}") for number in range(6)]
+    assert outcomes == ["refused"] * 5 + ["too many"]
     assert attempt("alice", "alice-password", address="2001:db8:0:1::1") == "in"
 
 
