@@ -305,13 +305,20 @@ METRICS_TOKEN = metrics_token(env.str("BERTH_METRICS_TOKEN", default=""))
 # Kubeconfig files may start programs (exec plugins); that is code on this machine, so the operator opts in.
 ALLOW_EXEC_PLUGINS = env.bool("BERTH_ALLOW_EXEC_PLUGINS", default=False)
 
-# --- Logs: plain lines in a trial, JSON in production; never request bodies, headers or environment.
+# --- Logs: plain lines in a trial, JSON in production; never request bodies, headers, query strings or environment.
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"berth": {"()": "portal.logs.formatter", "as_json": not TRIAL}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "berth"}},
-    # One line per task would drown what matters.
-    "loggers": {"django-q": {"level": "WARNING"}},
+    "loggers": {
+        # One line per task would drown what matters.
+        "django-q": {"level": "WARNING"},
+        # The servers' own lines name the whole address: they pass our format, which cuts what is secret there. However
+        # uvicorn was started, it keeps no list of all requests.
+        "uvicorn": {"handlers": [], "propagate": True},
+        "uvicorn.access": {"handlers": [], "propagate": False},
+        "django.server": {"handlers": [], "propagate": True},
+    },
     "root": {"handlers": ["stderr"], "level": env.str("BERTH_LOG_LEVEL", default="INFO")},
 }
