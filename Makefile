@@ -1,6 +1,6 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types format lock check-machine check-network check-browser check-fonts
+.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types format lock bases images check-machine check-network check-browser check-fonts
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 # Where Python may not keep its bytecode, each of some hundred processes compiles Berth anew.
@@ -12,7 +12,7 @@ BIN := .venv/bin
 
 # A step is done when its stamp exists; the stamp's name holds the hash of what the step was made from.
 hash = $(firstword $(shell cat $(1) 2>/dev/null | sha256sum))
-RUNTIME := .venv/.runtime-$(call hash,requirements/uv.txt requirements/runtime.txt packages/devcluster/pyproject.toml)
+RUNTIME := .venv/.runtime-$(call hash,requirements/uv.txt requirements/runtime.txt requirements/trial.txt packages/devcluster/pyproject.toml)
 TESTING := .venv/.test-$(call hash,requirements/test.txt)
 FRONT_END := static/vendor/.packages-$(call hash,package-lock.json Makefile)
 MESSAGES := locale/.compiled-$(call hash,$(wildcard locale/*/LC_MESSAGES/django.po))
@@ -52,6 +52,7 @@ $(RUNTIME): | check-machine
 	@umask 022; test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@$(call install,$(BIN)/python,requirements/runtime.txt)
+	@$(call install,$(BIN)/python,requirements/trial.txt)
 	@# The trial cluster, in place: uv builds it by itself, without a download; pip fetches what builds it
 	@umask 022; $(BIN)/uv pip install --quiet --offline --no-deps --python $(BIN)/python --editable packages/devcluster || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable packages/devcluster
@@ -178,11 +179,21 @@ $(SSHD):
 
 # --- Maintenance: write the lock files anew from the .in files, with hashes and without an index's address.
 
-COMPILE := $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --python-version 3.11
+# A version counts from its seventh day on: one that was stolen is mostly found out before.
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --python-version 3.11 \
+	--exclude-newer "7 days"
 lock: $(RUNTIME)
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) requirements/runtime.in -o requirements/runtime.txt
+	$(COMPILE) requirements/trial.in -o requirements/trial.txt
 	$(COMPILE) requirements/test.in -o requirements/test.txt
 	$(COMPILE) requirements/agent.in -o requirements/agent.txt
 	$(COMPILE) requirements/workspace.in -o requirements/workspace.txt
-	$(NPM) install --package-lock-only --ignore-scripts --silent
+	$(NPM) install --package-lock-only --ignore-scripts --silent --before="$$(date -u -d '7 days ago' +%FT%TZ)"
+
+# Digests of the images' bases as of now, to be committed; and the images, on those bases alone (IMAGES: some of them).
+bases:
+	@python3 deploy/images/build.py lock
+
+images:
+	@python3 deploy/images/build.py build $(IMAGES)
