@@ -1,6 +1,6 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types format lock bases images check-machine check-network check-browser check-fonts
+.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types format lock audit bases images check-machine check-network check-browser check-fonts
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 # Where Python may not keep its bytecode, each of some hundred processes compiles Berth anew.
@@ -189,6 +189,7 @@ lock: $(RUNTIME)
 	$(COMPILE) requirements/test.in -o requirements/test.txt
 	$(COMPILE) requirements/agent.in -o requirements/agent.txt
 	$(COMPILE) requirements/workspace.in -o requirements/workspace.txt
+	$(COMPILE) requirements/audit.in -o requirements/audit.txt
 	$(NPM) install --package-lock-only --ignore-scripts --silent --before="$$(date -u -d '7 days ago' +%FT%TZ)"
 
 # Digests of the images' bases as of now, to be committed; and the images, on those bases alone (IMAGES: some of them).
@@ -197,3 +198,15 @@ bases:
 
 images:
 	@python3 deploy/images/build.py build $(IMAGES)
+
+# Known vulnerabilities of what is pinned, and versions younger than a week. Where a source cannot be reached, it says so.
+AUDITOR := $(STATE)/audit/.pip-audit-$(call hash,requirements/audit.txt)
+audit: $(RUNTIME)
+	@$(MAKE) $(AUDITOR) || { echo "make: pip-audit could not be installed: nothing was audited" >&2; exit 3; }
+	@NPM="$(NPM)" $(BIN)/python -m tests.gate.audit $(STATE)/audit/bin/pip-audit
+
+$(AUDITOR): | $(RUNTIME)
+	@test -d $(STATE) || mkdir -p -m 711 $(STATE)
+	@umask 022; test -x $(STATE)/audit/bin/python || $(BIN)/python -m venv --without-pip $(STATE)/audit
+	@$(call install,$(STATE)/audit/bin/python,requirements/audit.txt)
+	@rm -f $(STATE)/audit/.pip-audit-* && touch $@
