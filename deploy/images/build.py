@@ -23,7 +23,7 @@ BASE = re.compile(r"^ARG (\w+)_IMAGE=(\S+)$", re.MULTILINE)
 
 
 class Refused(Exception):
-    """Nothing was built or written; the text says why."""
+    """Refusal to build or to write; its text says why."""
 
 
 def bases_of(dockerfile: Path) -> dict[str, str]:

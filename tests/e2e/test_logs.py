@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.logs import formatter, without_queries
+from tests.e2e.browsing import database_url
 from tests.shared.ports import free_port
 
 SECRET = "s3cr3t-ticket"
@@ -78,8 +79,6 @@ def test_a_huge_address_does_not_hold_up_the_process() -> None:
 @pytest.mark.parametrize("trial", ["1", ""])
 def test_the_real_server_writes_no_query_string(tmp_path: Path, trial: str) -> None:
     """Started without any option about logs, and told to log all it can."""
-    from tests.e2e.browsing import database_url  # playwright is only there for slow tests
-
     port = free_port()
     environ = os.environ | {
         "DATABASE_URL": database_url(),
