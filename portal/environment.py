@@ -4,7 +4,11 @@ With the file, `manage.py …` in another terminal uses the same database and cl
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -23,3 +27,16 @@ def load_run_file() -> None:
         key, separator, value = line.partition("=")
         if separator and not key.startswith("#"):
             os.environ.setdefault(key.strip(), value)
+
+
+def from_url(read: Callable[[str], dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return the settings in the variable's URL. An error names the variable alone: the value holds a password."""
+    try:
+        return read(name)
+    except (ValueError, ImproperlyConfigured):
+        if not os.environ.get(name):
+            raise
+        raise ImproperlyConfigured(
+            f"{name} is no URL of a kind that Berth knows. In the password write / as %2F, ? as %3F, # as %23, "
+            "@ as %40 and % as %25."
+        ) from None

@@ -12,7 +12,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from accounts.sign_on.configuration import provider_from
-from portal.environment import BASE_DIR, load_run_file, state_dir
+from portal.environment import BASE_DIR, from_url, load_run_file, state_dir
 from portal.safe_start import metrics_token, unsafe
 
 django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
@@ -115,7 +115,7 @@ TEMPLATES: list[dict[str, Any]] = [
 
 # --- Database. Connections differ by process: threads of the web server share a pool; forked workers must not
 # inherit one (it corrupts the protocol), and keep one connection each instead.
-DATABASES: dict[str, Any] = {"default": env.db_url("DATABASE_URL")}
+DATABASES: dict[str, Any] = {"default": from_url(env.db_url, "DATABASE_URL")}
 # A machine that loses power does not close its connections. With these options PostgreSQL frees what its sessions hold
 # (rows, locks) after some twenty seconds instead of TCP's two hours, and clients notice a dead database as fast.
 DATABASES["default"]["OPTIONS"] = {
@@ -188,7 +188,7 @@ RECLAIM_GRACE = timedelta(minutes=env.float("BERTH_RECLAIM_GRACE_MINUTES", defau
 
 # --- Mail: in a trial into files, in production by BERTH_EMAIL_URL; without it, none is sent.
 if env.str("BERTH_EMAIL_URL", default=""):
-    vars().update(env.email_url("BERTH_EMAIL_URL"))
+    vars().update(from_url(env.email_url, "BERTH_EMAIL_URL"))
 elif TRIAL:
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = str(state_dir() / "mail")

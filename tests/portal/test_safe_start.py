@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
+from unittest.mock import patch
 
+import environ
 import pytest
+from django.core.exceptions import ImproperlyConfigured
+from hypothesis import given
+from hypothesis import strategies as st
 
-from portal.environment import BASE_DIR
+from portal.environment import BASE_DIR, from_url
 from portal.safe_start import unsafe
 
 GOOD = {
@@ -59,3 +65,42 @@ def test_a_weak_key_ends_every_command_but_not_a_trial(trial: str, starts: bool)
         check=False,
     )
     assert ("BERTH_SECRET_KEY" not in done.stderr + done.stdout) == starts
+
+
+@given(
+    signs=st.text(st.sampled_from("/?#@%[]:;&= \\ü"), max_size=4),
+    kind=st.sampled_from(["DATABASE", "BERTH_EMAIL"]),
+)
+def test_a_url_that_is_not_understood_is_named_and_its_password_is_not(signs: str, kind: str) -> None:
+    scheme, read = {
+        "DATABASE": ("postgres", environ.Env().db_url),
+        "BERTH_EMAIL": ("smtp+tls", environ.Env().email_url),
+    }[kind]
+    value = f"{scheme}://berth:hunter2{signs}hunter3@host.example/berth"
+    with patch.dict(os.environ, {f"{kind}_URL": value}):
+        try:
+            from_url(read, f"{kind}_URL")
+        except ImproperlyConfigured as error:
+            shown = "".join(traceback.format_exception(error))
+            assert f"{kind}_URL" in str(error)
+            assert "hunter" not in shown
+
+
+def test_a_url_that_is_missing_is_asked_for() -> None:
+    with patch.dict(os.environ), pytest.raises(ImproperlyConfigured, match="Set the DATABASE_URL"):
+        os.environ.pop("DATABASE_URL", None)
+        from_url(environ.Env().db_url, "DATABASE_URL")
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "BERTH_EMAIL_URL"])
+def test_a_command_that_cannot_read_its_settings_shows_no_password(name: str) -> None:
+    env = {
+        "PATH": os.environ["PATH"], "BERTH_STATE_DIR": "/nonexistent", "BERTH_TRIAL": "1",
+        "BERTH_SECRET_KEY": "short", "DATABASE_URL": "postgres:////nonexistent/berth",
+        name: f"{'smtp' if 'EMAIL' in name else 'postgres'}://berth:hunter2/hunter3@host.example/berth",
+    }  # fmt: skip
+    command = [sys.executable, "manage.py", "check"]
+    done = subprocess.run(command, cwd=BASE_DIR, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert f"{name} is no URL" in done.stderr
+    assert "hunter" not in done.stderr + done.stdout
