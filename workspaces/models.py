@@ -154,6 +154,8 @@ class Workspace(models.Model):
     conditions = models.JSONField(default=list, db_default=[])
     node = models.CharField(_("node"), max_length=253, blank=True)
     host = models.CharField(max_length=253, blank=True)
+    # Where Berth reaches Jupyter, if people do not reach it at `host`; else empty.
+    jupyter_host = models.CharField(max_length=253, blank=True, default="", db_default="")
     jupyter_port = models.PositiveIntegerField(null=True)
     ssh_port = models.PositiveIntegerField(null=True)
     # The pod of the run as last seen; its end is proven when it was seen in a terminal phase.

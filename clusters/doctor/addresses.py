@@ -12,6 +12,7 @@ from clusters.api import Api
 from clusters.doctor.findings import Finding, Level, fail, ok, warn
 from clusters.kinds import METALLB
 from clusters.models import Cluster
+from clusters.own_place import is_inside
 from clusters.transport import Objects
 
 
@@ -30,19 +31,31 @@ def _by_node_ports(cluster: Cluster) -> Finding:
     if settings.WORKSPACE_DOMAIN:
         return ok(_("SSH is reached at ports of the nodes, at %(address)s.") % {"address": at})
     return warn(
-        _("Workspaces are reached at ports of the nodes, at %(address)s, JupyterLab in clear text.")
+        _("SSH is reached at ports of the nodes, at %(address)s. JupyterLab cannot be opened.")
         % {"address": at},
         _("Set BERTH_WORKSPACE_DOMAIN to open JupyterLab through Berth."),
     )
 
 
+def _from_outside(cluster: Cluster) -> Iterator[Finding]:
+    """Warn of JupyterLab that only pods of the cluster can reach, where Berth is none."""
+    if settings.WORKSPACE_DOMAIN and not is_inside(cluster):
+        yield warn(
+            _("JupyterLab is reached at addresses inside the cluster, but Berth runs outside of it."),
+            _(
+                "Run Berth in the cluster, choose LoadBalancer in the cluster's settings, or route the cluster's pod "
+                "and service networks to Berth."
+            ),
+        )
+
+
 def addresses(api: Api, cluster: Cluster) -> Iterator[Finding]:
-    if cluster.exposure == Cluster.Exposure.NODE_PORT:
-        yield _by_node_ports(cluster)
-    elif cluster.exposure == Cluster.Exposure.PORTAL:
-        yield _through_the_portal()
-    else:
+    if cluster.exposure == Cluster.Exposure.LOAD_BALANCER:
         yield from _by_load_balancer(api)
+        return
+    is_by_ports = cluster.exposure == Cluster.Exposure.NODE_PORT
+    yield _by_node_ports(cluster) if is_by_ports else _through_the_portal()
+    yield from _from_outside(cluster)
 
 
 def _by_load_balancer(api: Api) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from clusters import labels
 from clusters.models import Cluster
+from clusters.own_place import only_berth_opens_jupyter
 from clusters.quantities import format_mib
 from quotas import sharing
 from workspaces import start
@@ -114,24 +115,32 @@ SERVICE_TYPES = {
 
 
 def service(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
-    """Service of the workspace. It answers also while Jupyter is not ready: SSH must not die with a frozen notebook."""
+    """Service of the workspace. It answers also while Jupyter is not ready: SSH must not die with a frozen notebook.
+
+    An image that offers nothing that is published still gets one, since no Service can be without ports: within the
+    cluster alone.
+    """
     cluster, image = wanted.cluster, wanted.workspace.image
-    ports = []
-    if image.offers_jupyter:
-        ports.append({"name": "jupyter", "port": JUPYTER_PORT, "targetPort": JUPYTER_PORT, "protocol": "TCP"})
-    if image.offers_ssh:
-        ports.append(
-            {"name": "ssh", "port": cluster.ssh_service_port, "targetPort": SSH_PORT, "protocol": "TCP"}
-        )
+    jupyter = {"name": "jupyter", "port": JUPYTER_PORT, "targetPort": JUPYTER_PORT, "protocol": "TCP"}
+    ssh = {"name": "ssh", "port": cluster.ssh_service_port, "targetPort": SSH_PORT, "protocol": "TCP"}
+    ports = [jupyter] if image.offers_jupyter and publishes_jupyter(cluster) else []
+    ports += [ssh] if image.offers_ssh else []
     spec: dict[str, Any] = {
-        "type": SERVICE_TYPES[Cluster.Exposure(cluster.exposure)],
+        "type": SERVICE_TYPES[Cluster.Exposure(cluster.exposure) if ports else Cluster.Exposure.PORTAL],
         "publishNotReadyAddresses": True,
         "selector": {labels.WORKSPACE: str(wanted.workspace.pk)},
-        "ports": ports,
+        "ports": ports or [jupyter],
     }
     if spec["type"] == "LoadBalancer":
         spec["allocateLoadBalancerNodePorts"] = False
     return _owned(_object(wanted, "v1", "Service", wanted.name, spec=spec), owner)
+
+
+def publishes_jupyter(cluster: Cluster) -> bool:
+    """Return True if the Service has Jupyter's port. Otherwise Berth goes to the pod's own address (`observe`)."""
+    if cluster.exposure == Cluster.Exposure.LOAD_BALANCER:
+        return not only_berth_opens_jupyter(cluster)
+    return cluster.exposure == Cluster.Exposure.PORTAL
 
 
 def _object(wanted: Wanted, api: str, kind: str, name: str, **body: Any) -> dict[str, Any]:

@@ -101,6 +101,8 @@ class Observation:
     trouble: Trouble | None = None
     node: str = ""
     host: str = ""
+    # Where Jupyter is, if not at `host`.
+    jupyter_host: str = ""
     jupyter_port: int | None = None
     ssh_port: int | None = None
     restarts: int = 0
@@ -115,6 +117,7 @@ def observe(seen: Snapshot, *, run: str, claims_wanted: int, node_address: str =
     """Return how far the run got. Steps count only in order: the first without evidence is the current one."""
     pod = seen.pod
     host, ports = address(seen.service, pod, node_address)
+    jupyter_host, jupyter_port = jupyter_address(seen.service, pod, ports)
     evidence = [
         True,  # request: there is a row
         True,  # admission: only an admitted claim is brought up
@@ -134,7 +137,8 @@ def observe(seen: Snapshot, *, run: str, claims_wanted: int, node_address: str =
         trouble=None if done == len(STEPS) else trouble(seen),
         node=pod["spec"].get("nodeName", "") if pod else "",
         host=host,
-        jupyter_port=ports.get("jupyter"),
+        jupyter_host=jupyter_host,
+        jupyter_port=jupyter_port,
         ssh_port=ports.get("ssh"),
         restarts=container_status(pod).get("restartCount", 0) if pod else 0,
         last_end=last_end(pod) if pod else None,
@@ -251,6 +255,20 @@ def address(service: Object | None, pod: Object | None, node_address: str = "") 
     ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress") or [{}]
     host = ingress[0].get("ip") or ingress[0].get("hostname") or ""
     return host, {port["name"]: port["port"] for port in ports if host}
+
+
+def jupyter_address(
+    service: Object | None, pod: Object | None, ports: Mapping[str, int]
+) -> tuple[str, int | None]:
+    """Return where Jupyter is: at the Service's own host (then ""), else at the pod's, if it offers any there."""
+    published = {port["name"] for port in service["spec"].get("ports", [])} if service else set()
+    if "jupyter" in published or pod is None:
+        return "", ports.get("jupyter")
+    containers = pod["spec"].get("containers", [])
+    offered = [port for container in containers for port in container.get("ports", [])]
+    port = next((port["containerPort"] for port in offered if port.get("name") == "jupyter"), None)
+    ip = pod.get("status", {}).get("podIP", "")
+    return (ip, port) if ip and port else ("", None)
 
 
 # --- troubles

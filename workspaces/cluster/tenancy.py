@@ -14,7 +14,7 @@ from accounts.models import Tenant
 from clusters import labels
 from clusters.isolation.networks import known
 from clusters.models import Cluster
-from clusters.own_place import own_namespace
+from clusters.own_place import is_inside, only_berth_opens_jupyter, own_namespace
 
 from .digest import HASH, digest_of
 
@@ -79,23 +79,30 @@ DEFAULT_LIMITS = {
 
 
 def network_policy(cluster: Cluster) -> dict[str, Any]:
-    """Ingress: workspace ports, from Berth and from outside the cluster. Egress: the cluster's DNS, and the internet.
-
-    From outside only where workspaces have addresses of their own, or where Berth itself is outside.
-    """
-    berth, outside = berths_own_pods(cluster), everywhere_but(known(cluster).pods)
-    all_through_berth = berth and cluster.exposure == Cluster.Exposure.PORTAL
+    """Ingress: workspace ports, for `ways_in`. Egress: the cluster's DNS, and the internet."""
     return {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [
-            {
-                "from": berth if all_through_berth else [*outside, *berth],
-                "ports": [{"protocol": "TCP", "port": port} for port in (JUPYTER_PORT, SSH_PORT)],
-            }
+            {"from": peers, "ports": [{"protocol": "TCP", "port": port} for port in ports]}
+            for peers, ports in ways_in(cluster)
         ],
         "egress": [{"to": name_servers(cluster), "ports": DNS}, {"to": reachable(cluster)}],
     }
+
+
+def ways_in(cluster: Cluster) -> list[tuple[list[dict[str, Any]], list[int]]]:
+    """Peers, each with the ports that they reach.
+
+    From outside: SSH, where workspaces have addresses or ports of their own, and JupyterLab, where people open it
+    there. Everything, where Berth itself is outside.
+    """
+    berth, outside = berths_own_pods(cluster), everywhere_but(known(cluster).pods)
+    if not only_berth_opens_jupyter(cluster):
+        return [([*outside, *berth], [JUPYTER_PORT, SSH_PORT])]
+    if cluster.exposure == Cluster.Exposure.PORTAL:
+        return [(berth, [JUPYTER_PORT, SSH_PORT])]
+    return [(berth, [JUPYTER_PORT]), ([*outside, *berth], [SSH_PORT])]
 
 
 DNS = [{"protocol": protocol, "port": port} for protocol in ("UDP", "TCP") for port in (53, 5353)]
@@ -151,7 +158,7 @@ def outermost(cidrs: set[str]) -> set[str]:
 
 def berths_own_pods(cluster: Cluster) -> list[dict[str, Any]]:
     """Peers for Berth's gateway and SSH jump if they run in this cluster. Nobody else can use that namespace's name."""
-    if cluster.connection != Cluster.Connection.IN_CLUSTER:
+    if not is_inside(cluster):
         return []
     return [
         {

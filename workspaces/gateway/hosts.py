@@ -35,7 +35,7 @@ def workspace_at(host: str) -> UUID | None:
 
 def jupyter_of(workspace: Workspace) -> str:
     """Return the address of its Jupyter, if people can open it: through the portal, or at that address. Else empty."""
-    reachable = is_on() or workspace.pool.cluster.exposure != Cluster.Exposure.PORTAL
+    reachable = is_on() or workspace.pool.cluster.exposure == Cluster.Exposure.LOAD_BALANCER
     return jupyter.address(workspace) if reachable else ""
 
 

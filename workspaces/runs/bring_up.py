@@ -280,7 +280,7 @@ def warn(row: Workspace, code: str, **data: Any) -> None:
 
 
 def become_ready(row: Workspace, observation: Observation) -> None:
-    row.host = observation.host
+    row.host, row.jupyter_host = observation.host, observation.jupyter_host
     row.jupyter_port, row.ssh_port = observation.jupyter_port, observation.ssh_port
     if {"node_lost", "node_unwell"} & set(row.troubles):
         add_event(row, "node_back", node=row.node)

@@ -28,9 +28,10 @@ TICKET_SECONDS = 120
 
 def address(workspace: Workspace) -> str:
     """Return Jupyter's own address; empty while it does not run."""
-    if workspace.phase != Phase.READY or not workspace.host or not workspace.jupyter_port:
+    host = workspace.jupyter_host or workspace.host
+    if workspace.phase != Phase.READY or not host or not workspace.jupyter_port:
         return ""
-    return f"http://{bracketed(workspace.host)}:{workspace.jupyter_port}/"
+    return f"http://{bracketed(host)}:{workspace.jupyter_port}/"
 
 
 def gateway_token(workspace: Workspace) -> str:

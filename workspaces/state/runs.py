@@ -117,7 +117,7 @@ def end(workspace: Workspace, ending: Ending) -> None:
 
 def _forget_observed(workspace: Workspace) -> None:
     """Clear address and problems: they are of a run that has ended or is about to."""
-    workspace.host = ""
+    workspace.host = workspace.jupyter_host = ""
     workspace.jupyter_port = workspace.ssh_port = None
     workspace.troubles = {}
     workspace.conditions = []

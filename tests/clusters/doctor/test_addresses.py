@@ -47,6 +47,12 @@ class TestAddresses:
             settings.WORKSPACE_DOMAIN = domain
             assert levels(said(addresses.addresses, Said(), exposure=Cluster.Exposure.PORTAL)) == [level]
 
+    @pytest.mark.parametrize("exposure", [Cluster.Exposure.PORTAL, Cluster.Exposure.NODE_PORT])
+    def test_a_berth_outside_is_warned_of_what_is_inside(self, settings: Any, exposure: str) -> None:
+        settings.WORKSPACE_DOMAIN = "ws.example"
+        found = said(addresses.addresses, Said(), exposure=exposure, connection=Cluster.Connection.KUBECONFIG)
+        assert levels(found) == ["ok", "warn"]
+
     def test_node_ports_need_a_domain_for_jupyter(self, settings: Any) -> None:
         for domain, level in (("ws.example", "ok"), ("", "warn")):
             settings.WORKSPACE_DOMAIN = domain

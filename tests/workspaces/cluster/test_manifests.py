@@ -108,22 +108,58 @@ def test_volumes_outlive_the_run_and_all_else_hangs_on_the_stateful_set() -> Non
         assert (owner["kind"], owner["uid"]) == ("StatefulSet", "s1")
 
 
+BOTH = {"jupyter": (8888, 8888), "ssh": (22, 2222)}
+SSH = {"ssh": (22, 2222)}
+BALANCED, AT_NODES, INSIDE = (
+    Cluster.Exposure.LOAD_BALANCER,
+    Cluster.Exposure.NODE_PORT,
+    Cluster.Exposure.PORTAL,
+)
+
+
+def service_of(row: Workspace, exposure: str, connection: str = "in-cluster") -> tuple[dict[str, Any], Any]:
+    """Return the spec of the Service, and its ports by name."""
+    row.pool.cluster.exposure, row.pool.cluster.connection = exposure, connection
+    spec = manifests.service(wanted(row), OWNER)["spec"]
+    return spec, {port["name"]: (port["port"], port["targetPort"]) for port in spec["ports"]}
+
+
 @pytest.mark.parametrize(
     ("exposure", "kind", "node_ports"),
-    [
-        (Cluster.Exposure.LOAD_BALANCER, "LoadBalancer", False),
-        (Cluster.Exposure.NODE_PORT, "NodePort", None),
-        (Cluster.Exposure.PORTAL, "ClusterIP", None),
-    ],
+    [(BALANCED, "LoadBalancer", False), (AT_NODES, "NodePort", None), (INSIDE, "ClusterIP", None)],
 )
 def test_the_service_follows_the_clusters_exposure(exposure: str, kind: str, node_ports: bool | None) -> None:
-    row = workspace()
-    row.pool.cluster.exposure = exposure
-    spec = manifests.service(wanted(row), OWNER)["spec"]
+    spec, _ports = service_of(workspace(), exposure)
     assert (spec["type"], spec.get("allocateLoadBalancerNodePorts")) == (kind, node_ports)
     assert spec["publishNotReadyAddresses"] is True  # SSH answers while Jupyter is frozen
-    ports = {port["name"]: (port["port"], port["targetPort"]) for port in spec["ports"]}
-    assert ports == {"jupyter": (8888, 8888), "ssh": (22, 2222)}
+
+
+@pytest.mark.parametrize(
+    ("exposure", "connection", "domain", "published"),
+    [
+        (BALANCED, "in-cluster", "ws.example", SSH),
+        (BALANCED, "in-cluster", "", BOTH),  # people open it at that address
+        (BALANCED, "kubeconfig", "ws.example", BOTH),  # Berth itself comes by that address
+        *(
+            (AT_NODES, connection, domain, SSH)
+            for connection in ("in-cluster", "kubeconfig")
+            for domain in ("ws", "")
+        ),
+        (INSIDE, "in-cluster", "ws.example", BOTH),
+    ],
+)
+def test_jupyter_is_published_only_where_somebody_opens_it_there(
+    settings: Any, exposure: str, connection: str, domain: str, published: Any
+) -> None:
+    settings.WORKSPACE_DOMAIN = domain
+    assert service_of(workspace(), exposure, connection)[1] == published
+
+
+def test_an_image_without_ssh_publishes_nothing_at_the_nodes() -> None:
+    row = workspace()
+    row.image.offers_ssh = False
+    spec, ports = service_of(row, AT_NODES)
+    assert (spec["type"], ports) == ("ClusterIP", {"jupyter": (8888, 8888)})
 
 
 def test_the_uid_has_a_name_inside() -> None:

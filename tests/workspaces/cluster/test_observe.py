@@ -222,3 +222,34 @@ def test_a_service_inside_the_cluster_has_its_own_address() -> None:
     inside["spec"] |= {"type": "ClusterIP", "clusterIP": "10.96.0.7"}
     there = observed(pods=[pod(container=RUNNING, conditions=READY)], service=inside)
     assert (there.host, there.jupyter_port) == ("10.96.0.7", 8888)
+
+
+def offering(*, ip: str = "10.42.0.9") -> dict[str, object]:
+    """Return a ready pod that offers Jupyter."""
+    there = pod(container=RUNNING, conditions=READY, status={"podIP": ip, "hostIP": "192.0.2.1"})
+    there["spec"]["containers"] = [
+        {"name": "workspace", "ports": [{"name": "jupyter", "containerPort": 8888}]}
+    ]
+    return there
+
+
+def test_where_ssh_alone_is_published_jupyter_is_at_the_pods_own_address() -> None:
+    at_nodes = service()
+    at_nodes["spec"] = {"type": "NodePort", "ports": [{"name": "ssh", "port": 22, "nodePort": 30022}]}
+    there = observed(pods=[offering()], service=at_nodes)
+    assert (there.done, there.host, there.ssh_port) == (len(STEPS), "192.0.2.1", 30022)
+    assert (there.jupyter_host, there.jupyter_port) == ("10.42.0.9", 8888)
+
+
+def test_what_is_published_is_not_at_the_pods_address() -> None:
+    there = observed(pods=[offering()], service=service())
+    assert (there.host, there.jupyter_host, there.jupyter_port) == ("127.64.0.5", "", 8888)
+
+
+def test_an_image_without_jupyter_has_no_address_of_it() -> None:
+    bare = service()
+    bare["spec"]["ports"] = [{"name": "ssh", "port": 22}]
+    there = observed(
+        pods=[pod(container=RUNNING, conditions=READY, status={"podIP": "10.42.0.9"})], service=bare
+    )
+    assert (there.jupyter_host, there.jupyter_port) == ("", None)

@@ -15,10 +15,14 @@ from workspaces.cluster.tenancy import network_policy
 POD_NETWORK = "10.42.0.0/16"
 
 
-def sources(connection: str, exposure: str = "load-balancer") -> list[dict[str, Any]]:
+JUPYTER, SSH = 8888, 2222
+
+
+def sources(connection: str, exposure: str = "load-balancer", port: int = SSH) -> list[dict[str, Any]]:
+    """Return who reaches the port."""
     policy = network_policy(Cluster(connection=connection, exposure=exposure, pod_cidrs=[POD_NETWORK]))
-    [rule] = policy["ingress"]
-    return list(rule["from"])
+    rules = [rule for rule in policy["ingress"] if port in [each["port"] for each in rule["ports"]]]
+    return [peer for rule in rules for peer in rule["from"]]
 
 
 def test_other_pods_of_the_cluster_do_not_but_for_berths_own() -> None:
@@ -34,10 +38,30 @@ def test_a_berth_outside_the_cluster_needs_no_exception() -> None:
     assert all("ipBlock" in source for source in sources("kubeconfig"))
 
 
-def test_where_all_goes_through_berth_nobody_else_comes_in() -> None:
-    [own] = sources("in-cluster", "portal")
+@pytest.mark.parametrize("port", [JUPYTER, SSH])
+def test_where_all_goes_through_berth_nobody_else_comes_in(port: int) -> None:
+    [own] = sources("in-cluster", "portal", port)
     assert "podSelector" in own
-    assert len(sources("kubeconfig", "portal")) == 2  # the gateway is outside
+    assert len(sources("kubeconfig", "portal", port)) == 2  # the gateway is outside
+
+
+@pytest.mark.parametrize(
+    ("exposure", "domain", "is_berths"),
+    [
+        ("load-balancer", "ws.example", True),
+        ("load-balancer", "", False),  # people open JupyterLab at its own address
+        ("node-port", "ws.example", True),
+        ("node-port", "", True),
+        ("portal", "ws.example", True),
+    ],
+)
+def test_only_berths_pods_reach_jupyter_where_people_have_no_address_of_it(
+    settings: Any, exposure: str, domain: str, is_berths: bool
+) -> None:
+    settings.WORKSPACE_DOMAIN = domain
+    found = sources("in-cluster", exposure, JUPYTER)
+    assert all("podSelector" in source for source in found) == is_berths
+    assert all("ipBlock" in source for source in sources("kubeconfig", exposure, JUPYTER))
 
 
 # --- What a workspace reaches

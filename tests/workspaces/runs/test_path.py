@@ -280,8 +280,9 @@ def test_ssh_at_a_port_of_the_nodes(house: Cast, api: Api, node_address: str) ->
     [pod] = api.list("Pod", namespace=house.demo.namespace)
     assert service["spec"]["type"] == "NodePort"
     assert workspace.host == (node_address or pod["status"]["hostIP"])
-    assert {"ssh": workspace.ssh_port, "jupyter": workspace.jupyter_port} == ports
-    assert all(30000 <= port <= 32767 for port in ports.values())
+    assert {"ssh": workspace.ssh_port} == ports  # JupyterLab is at no port of the nodes
+    assert 30000 <= ports["ssh"] <= 32767
+    assert (workspace.jupyter_host, workspace.jupyter_port) == (pod["status"]["podIP"], 8888)
 
 
 @pytest.mark.slow
@@ -294,7 +295,9 @@ def test_the_address_of_a_run_follows_the_clusters_exposure(house: Cast, api: Ap
     assert moved.ssh_port is not None
     assert moved.ssh_port >= 30000
     Cluster.objects.update(exposure=Cluster.Exposure.PORTAL)
+    assert moved.jupyter_host
     inside = drive(moved, lambda row: row.ssh_port == 22)
+    assert not inside.jupyter_host
     [service] = api.list("Service", namespace=house.demo.namespace)
     assert inside.host == service["spec"]["clusterIP"]
     assert not any("nodePort" in port for port in service["spec"]["ports"])
