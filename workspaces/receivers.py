@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
 
 from accounts.live import publish_to_all
 from accounts.models import APIToken, User
@@ -95,6 +96,7 @@ def on_networks_changed(*, cluster: Cluster, **_: object) -> None:
 def on_tick(**_: object) -> None:
     enqueue.periodic_pass(int(time.time()) // enqueue.TICK_SECONDS)
     lifetime.pass_due()
+    end_handed_out()
 
 
 def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:
@@ -112,9 +114,24 @@ def on_rights_changed(*, users: set[User], **_: object) -> None:
 
 def on_token_revoked(*, token: APIToken, **_: object) -> None:
     """Replace Jupyter's token where it was handed out to this API token."""
-    rows = Workspace.objects.filter(owner=token.user_id, secret__handed_to__contains=str(token.pk))
-    enqueue.reconcile(rows.values_list("pk", flat=True))
-    jupyter.replace(rows)
+    replace_token(Workspace.objects.filter(owner=token.user_id, secret__handed_to__contains=str(token.pk)))
+
+
+def end_handed_out() -> None:
+    """Replace Jupyter's token where an API token that it was handed to has ended, and close what it opened."""
+    if ended := jupyter.handed_to_ended():
+        with transaction.atomic():
+            replace_token(Workspace.objects.filter(pk__in=[row.pk for row in ended]))
+            publish_to_all(
+                [f"user.{pk}" for pk in {row.owner_id for row in ended}], {"type": "access.changed"}
+            )
+
+
+def replace_token(rows: QuerySet[Workspace]) -> None:
+    """Replace Jupyter's token in these workspaces, and bring it to the cluster."""
+    ids = list(rows.values_list("pk", flat=True))  # the replacement changes what `rows` finds
+    enqueue.reconcile(ids)
+    jupyter.replace(Workspace.objects.filter(pk__in=ids))
 
 
 def on_access_changed(*, users: set[User], **_: object) -> None:

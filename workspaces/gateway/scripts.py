@@ -21,7 +21,7 @@ from . import hosts
 def hand_out(actor: Actor, workspace: Workspace, host: str) -> tuple[str, str, datetime | None]:
     """Return Jupyter's address, its token, and when that ends at the latest (None: with the run).
 
-    `host`: by which the portal was reached. The token is replaced when the API token that asked for it is revoked.
+    `host`: by which the portal was reached. The token is replaced when the API token that asked for it ends.
     """
     access.require_own(actor, workspace)
     address = hosts.jupyter_of(workspace)
@@ -40,4 +40,5 @@ def hand_out(actor: Actor, workspace: Workspace, host: str) -> tuple[str, str, d
             secret.save(update_fields=["handed_to"])
         audit.record(actor, "workspace.jupyter", target=workspace, tenant=workspace.tenant)
     workspace.secret = secret
-    return address, jupyter.token(workspace), workspace.stops_at
+    ends = [workspace.stops_at, actor.token.expires_at if actor.token else None]
+    return address, jupyter.token(workspace), min((end for end in ends if end), default=None)

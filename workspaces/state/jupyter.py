@@ -3,7 +3,7 @@
 - The gateway's token stays between the workspace and Berth, which checks the person of each request itself. The owner
   can read it in the workspace, so it is replaced when they lose the right to that.
 - The token for scripts, and for the workspace's own address, is replaced as soon as its person loses a right or signs
-  out: Jupyter reads its Secret again and again (`start/jupyter_config.py`).
+  out, or an API token ends that it was handed to: Jupyter reads its Secret again and again (`start/jupyter_config.py`).
 - A ticket, made from that token, lets one browser in once.
 """
 
@@ -12,14 +12,18 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, QuerySet
 
+from accounts.access import Actor
 from accounts.addresses import bracketed
 from accounts.credentials.secrets import decrypt
+from accounts.credentials.tokens import is_usable
 from accounts.locks import for_change
-from workspaces.access import owner_may_use
+from accounts.models import APIToken, Scope
+from workspaces.access import may_launch, owner_may_use
 from workspaces.models import Phase, Workspace, WorkspaceSecret
 
 # Lifetime of a ticket. The clocks of Berth and the node may differ a little.
@@ -61,6 +65,31 @@ def replace(workspaces: QuerySet[Workspace]) -> None:
     for_change(rows).update(replaced=F("replaced") + 1, handed_to=[])
     lost = [row.pk for row in workspaces.select_related("owner", "tenant") if not owner_may_use(row)]
     for_change(rows.filter(workspace__in=lost)).update(gateway_replaced=F("gateway_replaced") + 1)
+
+
+def handed_to_ended() -> list[Workspace]:
+    """Workspaces whose token was handed to an API token that could not ask for it now: expired, revoked, narrowed.
+
+    Nothing signals that a token expires, so this is asked again and again.
+    """
+    rows = Workspace.objects.exclude(secret__handed_to=[]).filter(secret__isnull=False)
+    given = [
+        (row, UUID(token))
+        for row in rows.select_related("secret", "tenant")
+        for token in row.secret.handed_to
+    ]
+    tokens = APIToken.objects.select_related("user", "tenant").in_bulk({token for _row, token in given})
+    may: dict[tuple[UUID, UUID], bool] = {}  # by token and tenant: one script opens many workspaces
+    for row, token in given:
+        key = token, row.tenant_id
+        if key not in may:
+            may[key] = token in tokens and _may_ask(tokens[token], row)
+    return list(dict.fromkeys(row for row, token in given if not may[token, row.tenant_id]))
+
+
+def _may_ask(token: APIToken, workspace: Workspace) -> bool:
+    actor = Actor(token.user, token)
+    return is_usable(token) and actor.may(Scope.WORKSPACES) and may_launch(actor, workspace.tenant)
 
 
 def _made(key: str, what: str) -> str:

@@ -10,6 +10,7 @@ from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
 from workspaces.api.representation import event_json, workspace_json
 from workspaces.models import Event, Phase
+from workspaces.state import jupyter
 from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db
@@ -25,6 +26,20 @@ def test_through_the_portal_alone_the_link_is_the_portals_own(cast: Cast, settin
     workspace = make_workspace(cast, cast.bob)
     link = f"http://testserver/workspaces/{workspace.pk}/open/" if domain else None
     assert workspace_json(workspace, cast.bob)["endpoints"] == {"jupyter": link, "ssh": None}
+
+
+@pytest.mark.parametrize("domain", ["ws.example", ""])
+def test_at_ports_of_the_nodes_jupyter_is_offered_through_berth_alone(
+    cast: Cast, settings: Any, domain: str
+) -> None:
+    settings.WORKSPACE_DOMAIN = domain
+    cast.cluster.exposure = cast.cluster.Exposure.NODE_PORT
+    cast.cluster.save()
+    workspace = make_workspace(cast, cast.bob, host="gpu.example", jupyter_host="fd00::9", ssh_port=30022)
+    shown = workspace_json(workspace, cast.bob)["endpoints"]
+    assert bool(shown["jupyter"]) == bool(domain)
+    assert (shown["ssh"]["host"], shown["ssh"]["port"]) == ("gpu.example", 30022)
+    assert jupyter.address(workspace) == "http://[fd00::9]:8888/"
 
 
 def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:

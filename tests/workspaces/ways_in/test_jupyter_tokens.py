@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 from aiohttp import WSMsgType
+from django.utils import timezone
 
 from accounts import members
 from accounts.access import Actor
 from accounts.credentials import sessions, ssh_keys, tokens
 from accounts.errors import Conflict, NotAllowed
-from accounts.models import APIToken, AuditEntry, Scope
+from accounts.models import APIToken, AuditEntry, Membership, Role, Scope, Tenant
+from accounts.sign_on import groups
+from accounts.sign_on.configuration import Grant
 from tests.cast import Cast
 from tests.shared.clients import api
 from tests.shared.sockets import in_thread
 from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import Stage, staged
+from workspaces import receivers
 from workspaces.gateway.scripts import hand_out
 from workspaces.models import Phase, Workspace
 from workspaces.state import jupyter
@@ -66,7 +71,7 @@ def test_a_script_of_the_owner_gets_address_and_token_and_the_trail_says_so(cast
     assert answer.json() == {
         "url": f"http://{workspace.pk}.localhost/",
         "token": jupyter.token(workspace),
-        "expires_at": None,
+        "expires_at": APIToken.objects.get().expires_at.isoformat().replace("+00:00", "Z"),
     }
     assert answer["Cache-Control"] == "no-store"
     entry = AuditEntry.objects.get(action="workspace.jupyter")
@@ -106,7 +111,20 @@ def sign_out_everywhere(cast: Cast) -> None:
     sessions.sign_out_everywhere(cast.bob)
 
 
-@pytest.mark.parametrize("loses", [remove, deactivate, sign_out_everywhere], ids=lambda loses: loses.__name__)
+def make_viewer(cast: Cast) -> None:
+    members.set_role(cast.alice, cast.demo, "bob", Role.VIEWER)
+
+
+def lose_the_group(cast: Cast) -> None:
+    """Sign in by a provider that no longer names the group that gave the role."""
+    Membership.objects.filter(user=cast.bob.user).update(by_group=True)
+    groups.follow(cast.bob.user, frozenset(), (Grant("gpu-users", "demo", Role.MEMBER),))
+
+
+LOSES = (remove, deactivate, make_viewer, lose_the_group, sign_out_everywhere)
+
+
+@pytest.mark.parametrize("loses", LOSES, ids=lambda loses: loses.__name__)
 def test_a_lost_right_replaces_the_token_and_brings_it_to_the_cluster(
     cast: Cast, loses: Callable[[Cast], None]
 ) -> None:
@@ -132,6 +150,55 @@ def test_a_revoked_api_token_ends_what_it_was_exchanged_for_and_nothing_else(cas
     assert jupyter.token(fresh(asked)) != given
     assert jupyter.token(fresh(not_asked)) == kept
     assert fresh(asked).secret.handed_to == []
+
+
+def expire(token: APIToken) -> None:
+    APIToken.objects.filter(pk=token.pk).update(expires_at=timezone.now())
+
+
+def narrow_its_scopes(token: APIToken) -> None:
+    APIToken.objects.filter(pk=token.pk).update(scopes=[Scope.READ])
+
+
+def bind_it_elsewhere(token: APIToken) -> None:
+    APIToken.objects.filter(pk=token.pk).update(tenant=Tenant.objects.get(slug="second"))
+
+
+def delete_it(token: APIToken) -> None:
+    APIToken.objects.filter(pk=token.pk).delete()
+
+
+ENDS = (expire, narrow_its_scopes, bind_it_elsewhere, delete_it)
+
+
+@pytest.mark.parametrize("ends", ENDS, ids=lambda ends: ends.__name__)
+def test_an_api_token_that_ends_unsaid_ends_what_it_was_exchanged_for(
+    cast: Cast, ends: Callable[[APIToken], None]
+) -> None:
+    asked, not_asked = make_workspace(cast, cast.bob), make_workspace(cast, cast.bob, name="exp-2")
+    row, _ = tokens.issue(cast.bob.user, "script", [Scope.WORKSPACES])
+    _, given, until = hand_out(Actor(cast.bob.user, row), asked, "testserver")
+    kept = jupyter.token(not_asked)
+    receivers.end_handed_out()
+    assert (jupyter.token(fresh(asked)), until) == (given, row.expires_at)
+    ends(row)
+    receivers.end_handed_out()
+    assert jupyter.token(fresh(asked)) != given
+    assert jupyter.token(fresh(not_asked)) == kept
+    assert (fresh(asked).dirty_marks > 0, fresh(not_asked).dirty_marks) == (True, 0)
+    after = jupyter.token(fresh(asked))
+    receivers.end_handed_out()
+    assert jupyter.token(fresh(asked)) == after
+
+
+def test_what_a_script_got_ends_with_the_run_or_with_its_token_whichever_is_first(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    row, _ = tokens.issue(cast.bob.user, "script", [Scope.WORKSPACES], days=2)
+    assert hand_out(cast.bob, workspace, "testserver")[2] is None
+    for hours in (1, 100):
+        workspace.stops_at = timezone.now() + timedelta(hours=hours)
+        ends = hand_out(Actor(cast.bob.user, row), workspace, "testserver")[2]
+        assert ends == min(workspace.stops_at, row.expires_at)
 
 
 def test_another_ssh_key_leaves_jupyters_token_alone(cast: Cast) -> None:
