@@ -26,9 +26,10 @@ from accounts.access import Actor
 from accounts.addresses import neighbourhood
 from accounts.credentials import devices, guessing, sessions
 from accounts.credentials.guessing import WINDOW, Attempt
+from accounts.credentials.tokens import is_usable
 from accounts.errors import NotAllowed, NotSignedIn, Refusal, TooMany
 from accounts.locks import forget, one_at_a_time
-from accounts.models import AuditEntry, SignInFailure, User
+from accounts.models import APIToken, AuditEntry, SignInFailure, User
 from accounts.trail import audit
 
 
@@ -48,6 +49,23 @@ def person_of(session_row: str) -> User | None:
     expired, the password is the same."""
     user = get_user(SimpleNamespace(session=_Copy(sessions.kept_in(session_row))))  # type: ignore[arg-type]
     return user if isinstance(user, User) and user.is_active else None
+
+
+def still(actor: Actor, session_key: str | None = None) -> Actor:
+    """Return the actor from the current rows. Raise NotSignedIn if the person, their token, or their session ended.
+
+    `session_key`: of the session by which they came, if it was one.
+    """
+    user = User.objects.filter(pk=actor.user.pk, is_active=True).first()
+    token = APIToken.objects.filter(pk=actor.token.pk).first() if actor.token else None
+    has_ended = actor.token is not None and (token is None or not is_usable(token))
+    if user is None or has_ended or (session_key is not None and person_of(session_key) is None):
+        raise not_signed_in()
+    return Actor(user, token)
+
+
+def not_signed_in() -> NotSignedIn:
+    return NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
 
 
 def authenticate(request: HttpRequest | None, username: str, password: str) -> User:

@@ -7,6 +7,8 @@ from typing import Any
 from uuid import UUID
 
 import django_filters
+from channels.db import database_sync_to_async
+from django.db import InterfaceError, OperationalError
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext_noop
@@ -20,6 +22,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.access import Actor, tenant_by_slug
+from accounts.credentials.sign_in import still
+from accounts.errors import Refusal
 from accounts.models import Scope
 from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
@@ -314,8 +318,21 @@ class LogsView(OneWorkspaceView):
             self.actor.user.pk,
             **LogQuery.of(request),
             longest_seconds=LONGEST_FOLLOW_SECONDS,
+            may_go_on=database_sync_to_async(self.may_go_on),
         )
         return StreamingHttpResponse(log, content_type="text/plain; charset=utf-8")
+
+    def may_go_on(self) -> bool:
+        """Return False once the reader lost access. Nothing changes while the database is away."""
+        session_key = None if self.actor.token else (self.request.session.session_key or "")
+        try:
+            actor = still(self.actor, session_key)
+            access.require_log(actor, access.get(actor, self.workspace.pk))
+            return actor.may(Scope.READ)
+        except Refusal:
+            return False
+        except (OperationalError, InterfaceError):
+            return True
 
 
 class ImagesView(ListView):

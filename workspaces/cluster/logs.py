@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
@@ -27,6 +27,7 @@ CONTAINER_NAME = "workspace"  # as pod.py names it
 DEFAULT_TAIL = 500
 LONGEST_TAIL = 10_000
 MOST_READERS = 64
+RECHECK_SECONDS = 5.0
 MOST_READERS_OF_ONE = 8
 MOST_READERS_OF_PERSON = 6
 RETRY_SECONDS = 10
@@ -77,10 +78,16 @@ class Log:
     """An open log: lines with their line feed. Closing the log, from any thread, ends its reader."""
 
     def __init__(
-        self, workspace_id: UUID, person_id: UUID, lines: Lines, longest_seconds: float | None
+        self,
+        workspace_id: UUID,
+        person_id: UUID,
+        lines: Lines,
+        longest_seconds: float | None = None,
+        may_go_on: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
+        """`may_go_on` is asked again and again; when it returns False, the log ends."""
         self._place, self._lines = (workspace_id, person_id), lines
-        self._longest_seconds = longest_seconds
+        self._longest_seconds, self._may_go_on = longest_seconds, may_go_on
         self._closing = threading.Lock()
         self._closed = False
 
@@ -89,6 +96,7 @@ class Log:
         if self._longest_seconds is not None:
             loop.call_later(self._longest_seconds, self.close)
         began, count, size = loop.time(), 0, 0
+        watch = asyncio.ensure_future(self._until_refused())
         try:
             while (line := await loop.run_in_executor(_threads, _next, self._lines)) is not None:
                 count, size = count + 1, size + len(line) + 1
@@ -98,7 +106,16 @@ class Log:
                 yield line + "\n"
                 await asyncio.sleep(pause_seconds(count, size, loop.time() - began))
         finally:
+            watch.cancel()
             self.close()
+
+    async def _until_refused(self) -> None:
+        """Close the log when its reader may no longer read it."""
+        while self._may_go_on is not None:
+            await asyncio.sleep(RECHECK_SECONDS)
+            if not await self._may_go_on():
+                self.close()
+                return
 
     def close(self) -> None:
         with self._closing:
@@ -136,6 +153,7 @@ def open_log(
     tail: int = DEFAULT_TAIL,
     follow: bool = False,
     longest_seconds: float | None = None,
+    may_go_on: Callable[[], Awaitable[bool]] | None = None,
 ) -> Log:
     """Ask the cluster for the log, in a blocking request. Raise a Refusal that says why there is none.
 
@@ -151,7 +169,7 @@ def open_log(
         raise _no_log(workspace)
     _take_place(workspace.pk, person_id)
     try:
-        return Log(workspace.pk, person_id, _ask(workspace, tail, follow), longest_seconds)
+        return Log(workspace.pk, person_id, _ask(workspace, tail, follow), longest_seconds, may_go_on)
     except BaseException:
         _give_place_back(workspace.pk, person_id)
         raise

@@ -21,14 +21,12 @@ from channels.consumer import get_handler_name
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from accounts.access import Actor, not_there, visible_tenants
-from accounts.credentials import tickets, tokens
-from accounts.credentials.sessions import stored_as
-from accounts.credentials.sign_in import person_of
+from accounts.credentials import tickets
+from accounts.credentials.sign_in import not_signed_in, still
 from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal, TooMany
-from accounts.models import APIToken, Scope, User
+from accounts.models import Scope, User
 from quotas.live import GROUP as POOLS
 from workspaces import access, measures
 from workspaces.api.representation import Json, with_related, workspaces_json
@@ -135,9 +133,10 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     def _still(self) -> Actor:
         """Return the actor as of now. Raise NotSignedIn if access ended, or the browser session of the socket."""
         by_session = "token" not in query(self.scope)
-        if by_session and person_of(stored_as(self.scope["session"].session_key or "")) is None:
-            raise not_signed_in()
-        return still(self.actor)
+        session_key = (self.scope["session"].session_key or "") if by_session else None
+        actor = still(self.actor, session_key)
+        actor.require(Scope.READ)
+        return actor
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a task beside the sender; it ends with the socket."""
@@ -198,19 +197,6 @@ def who(scope: Json) -> Actor:
     if not isinstance(getattr(user, "pk", None), UUID):
         raise not_signed_in()
     return still(Actor(User.objects.get(pk=user.pk)))  # type: ignore[union-attr]
-
-
-def still(actor: Actor) -> Actor:
-    """Return the actor from the current rows. Raise NotSignedIn if person or token may no longer sign in."""
-    user = User.objects.filter(pk=actor.user.pk, is_active=True).first()
-    token = APIToken.objects.filter(pk=actor.token.pk).first() if actor.token else None
-    if user is None or (actor.token and (token is None or not tokens.is_usable(token))):
-        raise not_signed_in()
-    return Actor(user, token)
-
-
-def not_signed_in() -> NotSignedIn:
-    return NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
 
 
 def query(scope: Json) -> dict[str, str]:

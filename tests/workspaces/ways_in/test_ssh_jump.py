@@ -196,6 +196,8 @@ async def test_a_key_that_is_removed_ends_what_it_opened_and_no_more(stage: Stag
     await asyncio.wait_for(one.wait_closed(), 10)
     assert await echoes(channel)
     other.close()
+    with pytest.raises(asyncssh.PermissionDenied):
+        await stage.connect()
 
 
 async def test_a_workspace_that_stops_ends_its_tunnels_alone(stage: Stage) -> None:

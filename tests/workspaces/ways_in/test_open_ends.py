@@ -1,0 +1,236 @@
+"""What is open when a right ends: sockets, downloads, uploads and logs through Berth end within seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import aiohttp
+import pytest
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.utils import timezone
+
+from accounts import members
+from accounts.access import Actor
+from accounts.credentials import sessions, tickets, tokens
+from accounts.models import APIToken, Role, Scope
+from tests.cast import Cast
+from tests.shared.sockets import in_thread
+from tests.workspaces.ways_in.gateway_stage import Stage, staged
+from workspaces import receivers
+from workspaces.cluster import logs
+from workspaces.gateway import guests
+from workspaces.gateway.scripts import hand_out
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+WITHIN_SECONDS = 10
+
+
+class Container:
+    """A container that says one line and then nothing more."""
+
+    def __init__(self) -> None:
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._lines.put("began")
+
+    def __iter__(self) -> Container:
+        return self
+
+    def __next__(self) -> str:
+        line = self._lines.get()
+        if line is None:
+            raise StopIteration
+        return line
+
+    def close(self) -> None:
+        self._lines.put(None)
+
+
+@pytest.fixture
+async def stage(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    """Stage on which everything is looked at more often than in earnest."""
+    monkeypatch.setattr(guests, "TRUSTED_SECONDS", 0.05)
+    monkeypatch.setattr(guests, "STREAM_RECHECK_SECONDS", 0.1)
+    monkeypatch.setattr(logs, "RECHECK_SECONDS", 0.1)
+    monkeypatch.setattr(logs, "_ask", lambda *_: Container())
+    async with staged(cast) as stage:
+        yield stage
+
+
+class Opened:
+    """Everything that one credential opened, each as something to wait for until it has ended."""
+
+    def __init__(self, stage: Stage, stack: AsyncExitStack) -> None:
+        self._stage, self._stack = stage, stack
+        self.ends: dict[str, Awaitable[Any]] = {}
+
+    def at_berth(self, path: str) -> str:
+        return f"http://localhost:{self._stage.port}{path}"
+
+    async def websocket(self, name: str, address: str, headers: dict[str, str]) -> None:
+        opened = self._stage.browser.ws_connect(address, headers=headers)
+        socket = await self._stack.enter_async_context(opened)
+        await socket.receive_json()
+
+        async def end() -> None:
+            while (await socket.receive()).type != aiohttp.WSMsgType.CLOSE:
+                pass
+
+        self.ends[name] = end()
+
+    async def stream(self, name: str, address: str, headers: dict[str, str], **options: Any) -> None:
+        answer = await self._stack.enter_async_context(
+            self._stage.browser.get(address, headers=headers, **options)
+        )
+        assert answer.status == 200, await answer.text()
+        assert await answer.content.readany()
+
+        async def end() -> None:
+            try:
+                while await answer.content.readany():
+                    pass
+            except aiohttp.ClientPayloadError:  # cut off, and not taken for whole
+                pass
+
+        self.ends[name] = end()
+
+    async def upload(self, name: str, address: str, headers: dict[str, str]) -> None:
+        begun = asyncio.Event()
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield b"x" * 1000
+            begun.set()
+            await asyncio.Event().wait()
+
+        async def send() -> None:
+            try:
+                async with self._stage.browser.put(address, headers=headers, data=pieces()) as answer:
+                    assert answer.status != 200
+            except aiohttp.ClientError:
+                pass
+
+        self.ends[name] = sending = asyncio.ensure_future(send())
+        self._stack.callback(sending.cancel)
+        await begun.wait()
+
+    async def have_ended(self, *names: str) -> None:
+        found = {name: self.ends.pop(name) for name in names or tuple(self.ends)}
+        ends = {name: asyncio.ensure_future(end) for name, end in found.items()}
+        _done, open_still = await asyncio.wait(ends.values(), timeout=WITHIN_SECONDS)
+        assert not [name for name, end in ends.items() if end in open_still]
+
+
+async def at_jupyter(opened: Opened, stage: Stage, headers: dict[str, str]) -> None:
+    await opened.websocket("kernel", stage.at("/socket"), headers)
+    await opened.stream("download", stage.at("/endless"), headers)
+    await opened.upload("upload", stage.at("/api/contents/x"), headers)
+
+
+async def by_session(stage: Stage, stack: AsyncExitStack) -> Opened:
+    """Open everything by bob's browser."""
+    opened = Opened(stage, stack)
+    client = Client(headers={"Host": f"localhost:{stage.port}"})
+    await in_thread(client.force_login)(stage.cast.bob.user)
+    link = (await in_thread(client.get)(f"/workspaces/{stage.workspace.pk}/open/"))["Location"]
+    async with stage.browser.get(link, allow_redirects=False):
+        pass
+    await at_jupyter(opened, stage, {})
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    headers = {
+        "Cookie": f"{settings.SESSION_COOKIE_NAME}={session}",
+        "Origin": opened.at_berth("").rstrip("/"),
+    }
+    await opened.websocket("story", opened.at_berth(f"/ws/workspaces/{stage.workspace.pk}/"), headers)
+    path = f"/api/v1/workspaces/{stage.workspace.pk}/logs/?follow=true"
+    await opened.stream("log", opened.at_berth(path), headers)
+    return opened
+
+
+async def by_token(stage: Stage, stack: AsyncExitStack) -> tuple[Opened, APIToken]:
+    """Open everything by a script of bob's."""
+    opened = Opened(stage, stack)
+    token, secret = await in_thread(tokens.issue)(
+        stage.cast.bob.user, "script", [Scope.READ, Scope.WORKSPACES]
+    )
+    actor = Actor(stage.cast.bob.user, token)
+    _, given, _ = await in_thread(hand_out)(actor, stage.workspace, f"localhost:{stage.port}")
+    await at_jupyter(opened, stage, {"Authorization": f"token {given}"})
+    ticket, _ = await in_thread(tickets.issue)(actor)
+    await opened.websocket(
+        "story", opened.at_berth(f"/ws/workspaces/{stage.workspace.pk}/?token={ticket}"), {}
+    )
+    path = f"/api/v1/workspaces/{stage.workspace.pk}/logs/?follow=true"
+    await opened.stream("log", opened.at_berth(path), {"Authorization": f"Bearer {secret}"})
+    return opened, token
+
+
+# --- By a session
+
+
+def deactivate(cast: Cast) -> None:
+    members.set_active(cast.admin, cast.bob.user, active=False)
+
+
+def remove(cast: Cast) -> None:
+    members.remove(cast.alice, cast.demo, "bob")
+
+
+def sign_out_everywhere(cast: Cast) -> None:
+    sessions.sign_out_everywhere(cast.bob)
+
+
+@pytest.mark.parametrize("loses", [deactivate, remove, sign_out_everywhere], ids=lambda loses: loses.__name__)
+async def test_what_a_browser_has_open_ends(stage: Stage, loses: Callable[[Cast], None]) -> None:
+    async with AsyncExitStack() as stack:
+        opened = await by_session(stage, stack)
+        await in_thread(loses)(stage.cast)
+        await opened.have_ended()
+
+
+async def test_who_becomes_a_viewer_keeps_what_viewers_see(stage: Stage) -> None:
+    async with AsyncExitStack() as stack:
+        opened = await by_session(stage, stack)
+        await in_thread(members.set_role)(stage.cast.alice, stage.cast.demo, "bob", Role.VIEWER)
+        await opened.have_ended("kernel", "download", "upload", "log")
+        story = asyncio.ensure_future(opened.ends.pop("story"))
+        await asyncio.sleep(0.3)
+        assert not story.done()
+        story.cancel()
+
+
+async def test_what_a_session_opened_ends_with_it(stage: Stage) -> None:
+    """A session that only expires says nothing: sockets ask once in a minute, the rest every few seconds."""
+    async with AsyncExitStack() as stack:
+        opened = await by_session(stage, stack)
+        await in_thread(Session.objects.all().delete)()
+        await opened.have_ended("download", "upload", "log")
+        for end in opened.ends.values():
+            end.close()  # type: ignore[attr-defined]
+
+
+# --- By a token
+
+
+def revoke(token: APIToken) -> None:
+    tokens.revoke(Actor(token.user), token.pk)
+
+
+def expire(token: APIToken) -> None:
+    """Let it expire, and the next tick come."""
+    APIToken.objects.filter(pk=token.pk).update(expires_at=timezone.now())
+    receivers.end_handed_out()
+
+
+@pytest.mark.parametrize("ends", [revoke, expire], ids=lambda ends: ends.__name__)
+async def test_what_a_script_has_open_ends_with_its_token(
+    stage: Stage, ends: Callable[[APIToken], None]
+) -> None:
+    async with AsyncExitStack() as stack:
+        opened, token = await by_token(stage, stack)
+        await in_thread(ends)(token)
+        await opened.have_ended()
