@@ -182,7 +182,7 @@ def test_an_api_token_that_ends_unsaid_ends_what_it_was_exchanged_for(
     receivers.end_handed_out()
     assert (jupyter.token(fresh(asked)), until) == (given, row.expires_at)
     ends(row)
-    receivers.end_handed_out()
+    receivers.on_tick()
     assert jupyter.token(fresh(asked)) != given
     assert jupyter.token(fresh(not_asked)) == kept
     assert (fresh(asked).dirty_marks > 0, fresh(not_asked).dirty_marks) == (True, 0)
