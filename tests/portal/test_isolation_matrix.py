@@ -1,7 +1,7 @@
 """Access matrix: all addresses and methods, requested by everybody. An address that is not in the table fails.
 
-Codes are in the order of WHO (of PEOPLE for pages). A caller who is not signed in, or whose token has expired, gets
-401 from the API, and a page redirects them to the sign-in. Each request is rolled back before the next one.
+Codes are in the order of WHO (of PEOPLE for pages). A caller who is not signed in, or whose token or session has ended,
+gets 401 from the API, and a page redirects them to the sign-in. Each request is rolled back before the next one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
+from accounts import members
 from accounts.access import Actor
-from accounts.credentials import tokens
+from accounts.credentials import sessions, tokens
 from accounts.models import APIToken, Membership, Role, Scope, User
 from clusters.models import Cluster
 from monitoring.intake import tokens as agents
@@ -37,6 +38,9 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKqP3Cr632C2dNhhgKVcon4ldUSAeKiku2yP9
 # that is bound to another tenant, of which he is a member too.
 WHO = (*PEOPLE, "reader", "elsewhere")
 ENDED = ("expired", "revoked", "deactivated")
+ENDED_SESSIONS = ("deactivated", "signed out")
+# Tokens of bob with one scope, of which `jobs` and `volumes` open nothing of their own yet.
+LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
 BOOKING = {
     "tenant": "demo",
@@ -240,9 +244,25 @@ def stage(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 
 def let_in(stage: Stage) -> Stage:
+    own = stage.people["own"].user
     secrets = {who: secret_of(who, stage) for who in WHO} | ended(stage)
+    secrets |= {scope: tokens.issue(own, scope, [scope], None, 1)[1] for scope in LONE}
     APIToken.objects.update(last_used_at=timezone.now())  # else each request would write its own use
-    return replace(stage, secrets=secrets, sessions={who: session_of(stage.people[who]) for who in PEOPLE})
+    people = {who: session_of(stage.people[who]) for who in PEOPLE}
+    return replace(stage, secrets=secrets, sessions=people | ended_sessions(stage))
+
+
+def ended_sessions(stage: Stage) -> dict[str, str]:
+    """Return sessions of two admins that ended a moment ago."""
+    found = {}
+    for name in ENDED_SESSIONS:
+        actor = Actor(User.objects.create_user(f"was-{name}".replace(" ", "-"), is_staff=True))
+        found[name] = session_of(actor)
+        if name == "deactivated":
+            members.set_active(stage.people["admin"], actor.user, active=False)
+        else:
+            sessions.sign_out_everywhere(actor)
+    return found
 
 
 def secret_of(who: str, stage: Stage) -> str:
@@ -307,11 +327,30 @@ def test_the_api_answers_everybody_as_the_table_says(stage: Stage, address: Addr
             assert (of_agent, limited) == ("401", stranger), method
 
 
+@pytest.mark.parametrize("address", OF_API, ids=lambda address: address.name)
+def test_the_api_answers_browsers_and_tokens_of_one_scope_with_no_more(
+    stage: Stage, address: Address
+) -> None:
+    """A browser gets what its person's widest token gets; a token of one scope that, or a refusal."""
+    browsers = [stage.browser("own"), *(stage.browser(ended) for ended in ENDED_SESSIONS)]
+    for method, row in API[address.name.removeprefix("api/v1/")].items():
+        own = row.codes.split()[0]
+        signed_in, *ended = asked(stage, address, method, browsers, row.body).split()
+        assert signed_in == own, method
+        assert set(ended) == {"401"}, method
+        lone = asked(stage, address, method, [stage.script(scope) for scope in LONE], row.body).split()
+        assert set(lone) <= {own, "403"}, method
+        if method == "GET" and own == "200":
+            assert lone[1:] == ["403", "403"], method
+
+
 @pytest.mark.parametrize("address", OF_PAGES, ids=lambda address: address.name)
 def test_a_page_answers_everybody_as_the_table_says(stage: Stage, address: Address) -> None:
     browsers = [*(stage.browser(who) for who in PEOPLE), Client()]
+    nobody = [stage.script("own"), *(stage.browser(ended) for ended in ENDED_SESSIONS)]
     for method, codes in zip(address.methods, PAGES[address.name], strict=False):
         assert asked(stage, address, method, browsers) == codes, method
+        assert set(asked(stage, address, method, nobody).split()) == {codes.split()[-1]}, method
 
 
 @pytest.mark.parametrize(
