@@ -51,17 +51,17 @@ def person_of(session_row: str) -> User | None:
     return user if isinstance(user, User) and user.is_active else None
 
 
-def still(actor: Actor, session_key: str | None = None) -> Actor:
-    """Return the actor from the current rows. Raise NotSignedIn if the person, their token, or their session ended.
-
-    `session_key`: of the session by which they came, if it was one.
-    """
+def still(actor: Actor) -> Actor:
+    """Return the actor from the current rows. Raise NotSignedIn if the person, their token, or their session ended."""
     user = User.objects.filter(pk=actor.user.pk, is_active=True).first()
     token = APIToken.objects.filter(pk=actor.token.pk).first() if actor.token else None
-    has_ended = actor.token is not None and (token is None or not is_usable(token))
-    if user is None or has_ended or (session_key is not None and person_of(session_key) is None):
+    if actor.token is not None:
+        has_ended = token is None or not is_usable(token)
+    else:
+        has_ended = actor.session_key != "" and person_of(actor.session_key) is None
+    if user is None or has_ended:
         raise not_signed_in()
-    return Actor(user, token)
+    return Actor(user, token, actor.session_key)
 
 
 def not_signed_in() -> NotSignedIn:

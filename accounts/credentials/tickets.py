@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.credentials import tokens
+from accounts.credentials.sign_in import still
 from accounts.errors import NotSignedIn, TooMany
 from accounts.locks import forget, locked
 from accounts.models import SocketTicket, User
@@ -24,7 +25,7 @@ MOST_UNUSED = 32  # of a person at once
 
 @transaction.atomic
 def issue(actor: Actor) -> tuple[str, datetime]:
-    """Return a new ticket and its expiry. It opens what its maker may see, within their token's limits.
+    """Return a new ticket and its expiry. It opens what its maker may see, while their token or session lasts.
 
     Raise TooMany if the person has MOST_UNUSED that were not used yet.
     """
@@ -35,7 +36,11 @@ def issue(actor: Actor) -> tuple[str, datetime]:
     forget(SocketTicket.objects.filter(expires_at__lt=now - KEPT))
     ticket = secrets.token_urlsafe(32)
     row = SocketTicket.objects.create(
-        digest=tokens.digest(ticket), user=actor.user, token=actor.token, expires_at=now + LIFETIME
+        digest=tokens.digest(ticket),
+        user=actor.user,
+        token=actor.token,
+        session_key=actor.session_key,
+        expires_at=now + LIFETIME,
     )
     return ticket, row.expires_at
 
@@ -66,11 +71,18 @@ def redeem(ticket: str) -> Actor:
             _("This ticket is unknown or was used already."),
             _("Ask for a new one; each opens one websocket."),
         )
-    return Actor(row.user, row.token)
+    return actor_of(row)
+
+
+def actor_of(row: SocketTicket) -> Actor:
+    return Actor(row.user, row.token, row.session_key)
 
 
 def _still_valid(row: SocketTicket) -> bool:
-    return row.user.is_active and (row.token is None or tokens.is_usable(row.token))
+    try:
+        return bool(still(actor_of(row)))
+    except NotSignedIn:
+        return False
 
 
 def _use(row: SocketTicket) -> bool:

@@ -13,4 +13,6 @@ def actor_of(request: Request | HttpRequest) -> Actor:
     """Return the signed-in person of a request; only for views that require one."""
     assert isinstance(request.user, User)
     token = getattr(request, "auth", None)
-    return Actor(request.user, token if isinstance(token, APIToken) else None)
+    if isinstance(token, APIToken):
+        return Actor(request.user, token)
+    return Actor(request.user, session_key=request.session.session_key or "")

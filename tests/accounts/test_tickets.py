@@ -1,6 +1,7 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from accounts import locks, members
@@ -9,6 +10,7 @@ from accounts.credentials import tickets, tokens
 from accounts.errors import NotSignedIn, TooMany
 from accounts.models import SocketTicket
 from tests.accounts.people import People
+from tests.shared.clients import browser
 from tests.shared.concurrency import at_once
 
 
@@ -50,6 +52,16 @@ def test_it_ends_with_its_token_and_with_its_person(people: People) -> None:
     ticket, _expires_at = tickets.issue(people.bob)
     members.set_active(people.admin, people.bob.user, active=False)
     assert refused(ticket) == "ticket_unknown"
+
+
+def test_it_ends_with_the_session_that_asked_for_it(people: People) -> None:
+    client = browser(people.bob)
+    asked = [
+        client.post("/api/v1/ws-tickets/", content_type="application/json").json()["ticket"] for _ in range(2)
+    ]
+    assert tickets.redeem(asked[0]).user == people.bob.user
+    Session.objects.all().delete()  # as when it expires: nothing signals that
+    assert refused(asked[1]) == "ticket_unknown"
 
 
 def test_nonsense_is_unknown(db: None) -> None:

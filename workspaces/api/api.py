@@ -8,7 +8,7 @@ from uuid import UUID
 
 import django_filters
 from channels.db import database_sync_to_async
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext_noop
@@ -320,13 +320,13 @@ class LogsView(OneWorkspaceView):
             longest_seconds=LONGEST_FOLLOW_SECONDS,
             may_go_on=database_sync_to_async(self.may_go_on),
         )
+        close_old_connections()  # a reader that stays for minutes keeps no place of the web process's pool
         return StreamingHttpResponse(log, content_type="text/plain; charset=utf-8")
 
     def may_go_on(self) -> bool:
         """Return False once the reader lost access. Nothing changes while the database is away."""
-        session_key = None if self.actor.token else (self.request.session.session_key or "")
         try:
-            actor = still(self.actor, session_key)
+            actor = still(self.actor)
             access.require_log(actor, access.get(actor, self.workspace.pk))
             return actor.may(Scope.READ)
         except Refusal:

@@ -132,9 +132,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
     def _still(self) -> Actor:
         """Return the actor as of now. Raise NotSignedIn if access ended, or the browser session of the socket."""
-        by_session = "token" not in query(self.scope)
-        session_key = (self.scope["session"].session_key or "") if by_session else None
-        actor = still(self.actor, session_key)
+        actor = still(self.actor)
         actor.require(Scope.READ)
         return actor
 
@@ -196,7 +194,8 @@ def who(scope: Json) -> Actor:
     user = scope.get("user")
     if not isinstance(getattr(user, "pk", None), UUID):
         raise not_signed_in()
-    return still(Actor(User.objects.get(pk=user.pk)))  # type: ignore[union-attr]
+    session_key = scope["session"].session_key or ""
+    return still(Actor(User.objects.get(pk=user.pk), session_key=session_key))  # type: ignore[union-attr]
 
 
 def query(scope: Json) -> dict[str, str]:

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 from django.conf import settings
 from django.contrib.sessions.models import Session
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -58,6 +59,8 @@ async def stage(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[St
     monkeypatch.setattr(guests, "STREAM_RECHECK_SECONDS", 0.1)
     monkeypatch.setattr(logs, "RECHECK_SECONDS", 0.1)
     monkeypatch.setattr(logs, "_ask", lambda *_: Container())
+    # As in the web process: a request keeps no connection.
+    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
     async with staged(cast) as stage:
         yield stage
 
@@ -145,7 +148,12 @@ async def by_session(stage: Stage, stack: AsyncExitStack) -> Opened:
         "Cookie": f"{settings.SESSION_COOKIE_NAME}={session}",
         "Origin": opened.at_berth("").rstrip("/"),
     }
-    await opened.websocket("story", opened.at_berth(f"/ws/workspaces/{stage.workspace.pk}/"), headers)
+    story = f"/ws/workspaces/{stage.workspace.pk}/"
+    await opened.websocket("story", opened.at_berth(story), headers)
+    ticket = (await in_thread(client.post)("/api/v1/ws-tickets/", content_type="application/json")).json()[
+        "ticket"
+    ]
+    await opened.websocket("story by a ticket", opened.at_berth(f"{story}?token={ticket}"), {})
     path = f"/api/v1/workspaces/{stage.workspace.pk}/logs/?follow=true"
     await opened.stream("log", opened.at_berth(path), headers)
     return opened
@@ -197,10 +205,10 @@ async def test_who_becomes_a_viewer_keeps_what_viewers_see(stage: Stage) -> None
         opened = await by_session(stage, stack)
         await in_thread(members.set_role)(stage.cast.alice, stage.cast.demo, "bob", Role.VIEWER)
         await opened.have_ended("kernel", "download", "upload", "log")
-        story = asyncio.ensure_future(opened.ends.pop("story"))
+        stories = asyncio.gather(*opened.ends.values())
         await asyncio.sleep(0.3)
-        assert not story.done()
-        story.cancel()
+        assert not stories.done()
+        stories.cancel()
 
 
 async def test_what_a_session_opened_ends_with_it(stage: Stage) -> None:
