@@ -66,12 +66,12 @@ class Deactivate(ChangesOfAccess):
     def notes(self) -> list[str]:
         return [
             _(
-                "Their sessions, open pages and connections through Berth end at once; JupyterLab and SSH at a "
-                "workspace's own address end within two minutes. Nothing is deleted."
+                "Their sessions and tokens end at once. Open pages and connections through Berth close within "
+                "seconds, JupyterLab and SSH at a workspace's own address within two minutes. Nothing is deleted."
             ),
             _(
-                "Running workspaces are not affected: stop them in the list of workspaces, or leave that "
-                "to the tenant's owners."
+                "Running workspaces and the programs in them go on: stop them in the list of workspaces, or leave "
+                "that to the tenant's owners."
             ),
         ]
 
