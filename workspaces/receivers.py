@@ -127,8 +127,9 @@ def end_handed_out() -> None:
             )
 
 
+@transaction.atomic
 def replace_token(rows: QuerySet[Workspace]) -> None:
-    """Replace Jupyter's token in these workspaces, and bring it to the cluster."""
+    """Replace Jupyter's token in these workspaces, and bring it to the cluster: both or neither."""
     ids = list(rows.values_list("pk", flat=True))  # the replacement changes what `rows` finds
     enqueue.reconcile(ids)
     jupyter.replace(Workspace.objects.filter(pk__in=ids))

@@ -192,6 +192,21 @@ async def test_every_open_socket_ends_with_the_right_that_opened_it(
         await socket.leave()
 
 
+async def test_the_sockets_of_a_deleted_person_end(stage: Stage) -> None:
+    eve = Actor(await in_thread(User.objects.create_user)("eve"))
+    headers = await in_thread(headers_of)(eve)
+    opened = [
+        Socket(path_of(stage, route), headers) for route in ("ws/workspaces/", "ws/notices/", "ws/gpus/")
+    ]
+    for socket in opened:
+        assert await socket.opens()
+        await socket.hear()
+    await in_thread(members.delete_person)(stage.people["admin"], eve.user)
+    assert {await socket.closed_with() for socket in opened} == {4401}
+    for socket in opened:
+        await socket.leave()
+
+
 def test_the_table_names_every_route_and_nothing_that_is_gone() -> None:
     assert set(SOCKETS) == set(ROUTES)
 
