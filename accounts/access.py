@@ -19,8 +19,8 @@ class Actor:
 
     user: User
     token: APIToken | None = None
-    # Session by which they came, if a request or a websocket did; what it opens ends with it (`sign_in.still`).
-    session_key: str = ""
+    # Row of the session by which they came, if there was one; what it opens ends with it (`sign_in.still`).
+    session_row: str = ""
 
     @property
     def is_admin(self) -> bool:

@@ -226,8 +226,8 @@ class SocketTicket(models.Model):
         related_name="+",
         help_text=_("Whose limits the websocket keeps; empty: a session's."),
     )
-    # The session that asked for it, and with which the websocket ends.
-    session_key = models.CharField(max_length=40, blank=True, default="", db_default="")
+    # Row of the session that asked for it, and with which the websocket ends.
+    session_row = models.CharField(max_length=40, blank=True, default="", db_default="")
     expires_at = models.DateTimeField(db_index=True)
 
 

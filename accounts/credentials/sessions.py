@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from django.contrib.sessions.backends import db
+from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -23,6 +24,11 @@ DIGEST_LENGTH = 40  # of Django's column: 160 bits, about as many as a key has
 def stored_as(session_key: str) -> str:
     """Return the primary key of a session's row: a digest, so that who reads the database cannot use it as a cookie."""
     return hashlib.sha256(session_key.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
+def session_row(session: SessionBase) -> str:
+    """Return the primary key of this session's row; empty if it has none."""
+    return stored_as(session.session_key) if session.session_key else ""
 
 
 class SessionStore(db.SessionStore):

@@ -58,10 +58,10 @@ def still(actor: Actor) -> Actor:
     if actor.token is not None:
         has_ended = token is None or not is_usable(token)
     else:
-        has_ended = actor.session_key != "" and person_of(actor.session_key) is None
+        has_ended = actor.session_row != "" and person_of(actor.session_row) is None
     if user is None or has_ended:
         raise not_signed_in()
-    return Actor(user, token, actor.session_key)
+    return Actor(user, token, actor.session_row)
 
 
 def not_signed_in() -> NotSignedIn:

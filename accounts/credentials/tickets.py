@@ -39,7 +39,7 @@ def issue(actor: Actor) -> tuple[str, datetime]:
         digest=tokens.digest(ticket),
         user=actor.user,
         token=actor.token,
-        session_key=actor.session_key,
+        session_row=actor.session_row,
         expires_at=now + LIFETIME,
     )
     return ticket, row.expires_at
@@ -75,7 +75,7 @@ def redeem(ticket: str) -> Actor:
 
 
 def actor_of(row: SocketTicket) -> Actor:
-    return Actor(row.user, row.token, row.session_key)
+    return Actor(row.user, row.token, row.session_row)
 
 
 def _still_valid(row: SocketTicket) -> bool:

@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from accounts.access import Actor
+from accounts.credentials.sessions import session_row
 from accounts.models import APIToken, User
 
 
@@ -15,4 +16,4 @@ def actor_of(request: Request | HttpRequest) -> Actor:
     token = getattr(request, "auth", None)
     if isinstance(token, APIToken):
         return Actor(request.user, token)
-    return Actor(request.user, session_key=request.session.session_key or "")
+    return Actor(request.user, session_row=session_row(request.session))

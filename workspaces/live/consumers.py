@@ -21,9 +21,11 @@ from channels.consumer import get_handler_name
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.access import Actor, not_there, visible_tenants
 from accounts.credentials import tickets
+from accounts.credentials.sessions import session_row
 from accounts.credentials.sign_in import not_signed_in, still
 from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal, TooMany
 from accounts.models import Scope, User
@@ -194,8 +196,8 @@ def who(scope: Json) -> Actor:
     user = scope.get("user")
     if not isinstance(getattr(user, "pk", None), UUID):
         raise not_signed_in()
-    session_key = scope["session"].session_key or ""
-    return still(Actor(User.objects.get(pk=user.pk), session_key=session_key))  # type: ignore[union-attr]
+    row = session_row(scope["session"])
+    return still(Actor(User.objects.get(pk=user.pk), session_row=row))  # type: ignore[union-attr]
 
 
 def query(scope: Json) -> dict[str, str]:

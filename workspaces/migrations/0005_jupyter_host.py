@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("workspaces", "0003_refused_input"),
+        ("workspaces", "0004_sessions_by_digest"),
     ]
 
     operations = [
