@@ -26,9 +26,9 @@ from accounts.models import User
 MOST_AT_ONCE = 3
 # In one line. After a restart, all open pages come back by addresses: their people are not known yet.
 MOST_WAITING = 256
-# Seconds of threads, as a sum that halves in HALF_LIFE_SECONDS: beyond it a key has one turn at once. One thread
-# that is always busy reaches 14 s.
-HEAVY_SECONDS = 5.0
+# Seconds of CPU, as a sum that halves in HALF_LIFE_SECONDS: beyond it a key has one turn at once. One thread that is
+# always busy reaches 14 s; a page takes some 30 ms.
+HEAVY_SECONDS = 3.0
 HALF_LIFE_SECONDS = 10.0
 LONGEST_WAIT_SECONDS = 30.0
 RETRY_SECONDS = 1
@@ -48,7 +48,7 @@ class Lane:
 class Lanes:
     """Lines of requests, one per key: each has so many turns at once, given in the order of arrival.
 
-    A key that has used much of the threads lately has one turn at once.
+    A key that has used much CPU lately has one turn at once.
     """
 
     def __init__(self, most_at_once: int, longest_wait_seconds: float = LONGEST_WAIT_SECONDS) -> None:
@@ -80,7 +80,7 @@ class Lanes:
             raise
 
     def give_back(self, key: Hashable, seconds: float = 0.0) -> None:
-        """End a turn in which a thread was busy for so many seconds."""
+        """End a turn that took so many seconds of CPU."""
         lane, now = self._lanes[key], _now()
         lane.running -= 1
         self._note(key, seconds, now)
