@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor
 from accounts.errors import Conflict, Refusal
 from accounts.trail import audit
+from clusters.isolation.deciding import refuse_unknown
 from quotas import admission
 from workspaces import enqueue
 from workspaces.access import require_manage, require_own
@@ -36,6 +37,9 @@ def start(actor: Actor, workspace: Workspace) -> bool:
         refuse_deleted(row)
         if row.desired == Desired.RUNNING:
             return False
+        refuse_unknown(
+            row.pool.cluster
+        )  # now: where a run is still ending, the claim is made only after its end
         move(row, Move.WANT_RUNNING)
         if not row.ending:
             longest.fit(row)
@@ -64,6 +68,8 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
         return start(actor, workspace)
     with allowed(actor, workspace, "restart"):
         require_own(actor, workspace)
+        if workspace.next_size is not None:  # it needs a new claim: do not end this run for a refusal
+            refuse_unknown(workspace.pool.cluster)
     return restart_run(actor, workspace, "restarting")
 
 

@@ -17,7 +17,7 @@ from tests.workspaces.reading import words
 from tests.workspaces.specs import spec
 from workspaces.launch.launch import launch
 from workspaces.models import Phase, Workspace
-from workspaces.runs.lifecycle import start
+from workspaces.runs.lifecycle import restart, start
 
 pytestmark = pytest.mark.django_db
 
@@ -70,6 +70,19 @@ def test_a_stopped_workspace_is_not_started_and_a_running_one_goes_on(unknown: C
     running = make_workspace(unknown, unknown.bob, name="running")
     answer = ask(script(unknown.bob), "GET", f"workspaces/{running.pk}/").json()
     assert (answer["phase"], answer["desired"]) == ("ready", "running")
+
+
+def test_a_run_is_not_ended_for_a_start_that_would_be_refused(unknown: Cast) -> None:
+    ending = make_workspace(unknown, unknown.bob, Phase.STOPPING, name="ending", ending="stop")
+    with pytest.raises(Conflict):
+        start(unknown.bob, ending)
+    larger = make_workspace(unknown, unknown.bob, name="larger", next_size={"units": 2})
+    with pytest.raises(Conflict):
+        restart(unknown.bob, larger)
+    larger.refresh_from_db()
+    assert (larger.phase, larger.ending) == (Phase.READY, "")
+    same = make_workspace(unknown, unknown.bob, name="same")
+    assert restart(unknown.bob, same)
 
 
 @pytest.mark.parametrize(
