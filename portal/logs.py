@@ -14,7 +14,18 @@ SHARED: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
 
+ROOMS = {"portal", "monitoring", "workspaces", "quotas", "clusters", "accounts", "vitals"}
 _AFTER_AN_ADDRESS = "\"'`<>()[]{},;:."
+
+
+class OwnDetails(logging.Filter):
+    """Filter that keeps what Berth's own code says, and of libraries nothing below INFO.
+
+    There they write headers, bodies and tokens, such as the cookies of each websocket.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.INFO or record.name.partition(".")[0] in ROOMS
 
 
 def without_queries(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -310,7 +310,10 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"berth": {"()": "portal.logs.formatter", "as_json": not TRIAL}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "berth"}},
+    "filters": {"own_details": {"()": "portal.logs.OwnDetails"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "berth", "filters": ["own_details"]}
+    },
     "loggers": {
         # One line per task would drown what matters.
         "django-q": {"level": "WARNING"},

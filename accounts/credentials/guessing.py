@@ -76,7 +76,7 @@ def free_at(limit: Limit, failures: Sequence[datetime]) -> datetime | None:
     beyond = min(len(failures), limit.most) - limit.free
     if beyond < 0:
         return None
-    pause = min(limit.first_pause * 2**beyond, limit.longest_pause)
+    pause = min(limit.first_pause * (1 << beyond), limit.longest_pause)
     return min(failures[0] + pause, failures[limit.free - 1] + WINDOW)
 
 

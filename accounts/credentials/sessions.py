@@ -56,12 +56,12 @@ class SessionStore(db.SessionStore):
         return await super().aexists(stored_as(session_key))
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:
-        row = super().create_model_instance(data)
+        row: Session = super().create_model_instance(data)  # type: ignore[assignment]
         row.session_key = stored_as(row.session_key)
         return row
 
     async def acreate_model_instance(self, data: dict[str, Any]) -> Session:
-        row = await super().acreate_model_instance(data)
+        row: Session = await super().acreate_model_instance(data)  # type: ignore[assignment]
         row.session_key = stored_as(row.session_key)
         return row
 

@@ -15,10 +15,11 @@ from urllib.request import Request, urlopen
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.logs import formatter, without_queries
+from portal.logs import OwnDetails, formatter, without_queries
 from tests.e2e.browsing import database_url
 from tests.shared.ports import free_port
 
@@ -27,7 +28,7 @@ SECRET = "s3cr3t-ticket"
 
 def logged(text: str, *args: object, error: Exception | None = None) -> str:
     """Return the line of a production for this record."""
-    known = error and (type(error), error, None)
+    known = (type(error), error, None) if error else None
     record = logging.LogRecord("any", logging.WARNING, __file__, 1, text, args, known)
     return str(json.loads(formatter(as_json=True).format(record)))
 
@@ -67,6 +68,24 @@ def test_whatever_stands_in_an_address_its_secret_is_cut(path: str, query: str) 
     assert SECRET not in logged(f'"GET /{path}?{query}{SECRET}" 404')
 
 
+def test_details_are_berths_own_alone() -> None:
+    """Libraries write headers, tokens and bodies below INFO."""
+    assert [handler["filters"] for handler in settings.LOGGING["handlers"].values()] == [["own_details"]]
+    kept = {
+        (name, level)
+        for name in ("workspaces.gateway", "uvicorn.error", "urllib3.connectionpool", "portals")
+        for level in (logging.DEBUG, logging.INFO)
+        if OwnDetails().filter(logging.LogRecord(name, level, __file__, 1, "", (), None))
+    }
+    assert kept == {
+        ("workspaces.gateway", logging.DEBUG),
+        ("workspaces.gateway", logging.INFO),
+        ("uvicorn.error", logging.INFO),
+        ("urllib3.connectionpool", logging.INFO),
+        ("portals", logging.INFO),
+    }
+
+
 def test_a_huge_address_does_not_hold_up_the_process() -> None:
     begun = time.process_time()
     for text in ("/" * 10**6, "/?" * 10**6, "/?" + '"' * 10**6, "?" * 10**6, "/?a " * 10**5):
@@ -78,7 +97,7 @@ def test_a_huge_address_does_not_hold_up_the_process() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("trial", ["1", ""])
 def test_the_real_server_writes_no_query_string(tmp_path: Path, trial: str) -> None:
-    """Started without any option about logs, and told to log all it can."""
+    """Told to log all it can, also the access log, which is the web server's default."""
     port = free_port()
     environ = os.environ | {
         "DATABASE_URL": database_url(),
@@ -93,7 +112,8 @@ def test_the_real_server_writes_no_query_string(tmp_path: Path, trial: str) -> N
         "BERTH_LOG_LEVEL": "DEBUG",
         "DJANGO_SETTINGS_MODULE": "portal.settings",
     }
-    command = f"-m uvicorn portal.asgi:application --ws portal.sockets:Sockets --port {port}".split()
+    options = f"--ws portal.sockets:Sockets --port {port} --log-level debug"
+    command = f"-m uvicorn portal.asgi:application {options}".split()
     written = tmp_path / "output"
     with (
         written.open("wb") as output,
@@ -143,7 +163,7 @@ def _handshake(port: int, origin: str) -> str:
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(
             f"GET /ws/workspaces/?token={SECRET} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: Upgrade\r\n"
-            f"Upgrade: websocket\r\n{origin}Sec-WebSocket-Version: 13\r\n"
+            f"Upgrade: websocket\r\nCookie: berth_session={SECRET}\r\n{origin}Sec-WebSocket-Version: 13\r\n"
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
         )
         return connection.makefile("rb").readline().decode()
