@@ -12,9 +12,9 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import translation
 from django.utils.cache import get_conditional_response
+from django.utils.encoding import force_bytes
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView
-from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 # Building takes seconds of one core: requests that come at once wait for the first.
@@ -35,10 +35,11 @@ def _built(language: str) -> dict[str, Any]:
 
 
 @cache
-def _rendered(language: str, renderer: type[BaseRenderer]) -> tuple[bytes, str]:
+def _rendered(language: str, format_: str) -> tuple[bytes, str]:
     """Return the schema's bytes and their ETag."""
+    renderer = next(each for each in SchemaView.renderer_classes if each.format == format_)
     with translation.override(language):
-        body: bytes = renderer().render(schema_in(language), None, {})
+        body = force_bytes(renderer().render(schema_in(language), None, {}))
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
@@ -47,8 +48,8 @@ class SchemaView(SpectacularAPIView):
         """Answer with the schema in the language of `?lang=` or of the reader; 304 if the client has it."""
         asked = request.query_params.get("lang") or translation.get_language()
         language = asked if asked in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
-        renderer = type(request.accepted_renderer)
-        body, etag = _rendered(language, renderer)
+        renderer = request.accepted_renderer
+        body, etag = _rendered(language, renderer.format)
         answer = HttpResponse(
             body,
             content_type=f"{renderer.media_type}; charset=utf-8",

@@ -44,8 +44,13 @@ def tenants(request: HttpRequest) -> HttpResponse:
     elif search:
         rows = rows.filter(Q(name__icontains=search) | Q(slug__icontains=search))
     page = Paginator(rows, TENANTS_PER_PAGE).get_page(request.GET.get("page"))
-    context = {"section": "tenants", "page": page, "search": search, "problem": problem}
-    context["roles"] = dict(Role.choices)
+    context = {
+        "section": "tenants",
+        "page": page,
+        "search": search,
+        "problem": problem,
+        "roles": dict(Role.choices),
+    }
     return render(request, "tenants/tenants.html", context, status=422 if problem else 200)
 
 

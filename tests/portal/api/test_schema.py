@@ -11,7 +11,7 @@ from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
 from portal import schema, views
-from tests.accounts.people import make_people
+from tests.cast import make_cast
 from tests.shared.clients import browser
 from tests.shared.concurrency import at_once
 
@@ -21,7 +21,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Builds since the test began, one number for each."""
     caches = (schema._built, schema._rendered, views.operations)
     counted: list[int] = []
-    build = SchemaGenerator.get_schema
+    build: Any = SchemaGenerator.get_schema
 
     def counting(self: Any, *args: Any, **kwargs: Any) -> Any:
         counted.append(1)
@@ -42,7 +42,7 @@ def test_it_is_built_once_per_language_and_not_per_request_format_or_page(builds
         assert client.get("/api/schema/?format=json").json()["info"]["title"] == "Berth"
     assert client.get("/api/schema/")["Content-Type"].startswith("application/vnd.oai.openapi;")
     assert client.get("/api/schema/?lang=xx&version=7&format=json").status_code == 200
-    assert browser(make_people().alice).get("/api/docs/").status_code == 200
+    assert browser(make_cast().alice).get("/api/docs/").status_code == 200
     assert len(builds) == 1
     for _ in range(2):
         assert client.get("/api/schema/?lang=ko&format=json")["Content-Language"] == "ko"
