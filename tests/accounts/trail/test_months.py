@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+from django.utils.module_loading import import_string
+from django_q.models import OrmQ
 
 from accounts.models import AuditEntry
 from accounts.trail import audit, keeping, partitions
 from accounts.trail.partitions import FIRST, LAST, TRAIL, Partition, month_of
+from clusters.watch import ticks
+from portal.apps import keep_trail
 from tests.accounts.people import People
 from tests.shared.clients import api, ask, browser
 from tests.shared.concurrency import elsewhere
@@ -148,6 +153,17 @@ def test_an_old_time_that_comes_late_is_forgotten_too(immediate: None, settings:
     written(datetime(2000, 1, 1, tzinfo=UTC))
     keeping.keep(month_of(NOW, 3))
     assert not AuditEntry.objects.filter(action="test").exists()
+
+
+def test_a_tick_once_an_hour_enqueues_the_upkeep(immediate: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds, count in ((3599.0, 0), (3603.0, 1), (3609.0, 1)):
+        monkeypatch.setattr(ticks.time, "time", lambda seconds=seconds: seconds)
+        keep_trail()
+        assert OrmQ.objects.count() == count
+    (queued,) = OrmQ.objects.all()
+    monkeypatch.undo()
+    import_string(queued.task["func"])()
+    assert partitions.partitions()[-1].since == month_of(timezone.now(), partitions.AHEAD + 1)
 
 
 def test_zero_keeps_all_for_ever(immediate: None, settings: Any) -> None:
