@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db import connections
+from django.db import connection, connections
 from django.test import Client
 from django.utils import timezone
 
@@ -21,7 +21,9 @@ from accounts.access import Actor
 from accounts.credentials import sessions, tickets, tokens
 from accounts.models import APIToken, Role, Scope
 from tests.cast import Cast
+from tests.shared.clients import api
 from tests.shared.sockets import in_thread
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import Stage, staged
 from workspaces import receivers
 from workspaces.cluster import logs
@@ -242,3 +244,17 @@ async def test_what_a_script_has_open_ends_with_its_token(
         opened, token = await by_token(stage, stack)
         await in_thread(ends)(token)
         await opened.have_ended()
+
+
+def test_a_followed_log_keeps_no_connection_to_the_database(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The web process has twelve, and each reader may stay for ten minutes."""
+    monkeypatch.setattr(logs, "_ask", lambda *_: Container())
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
+    workspace = make_workspace(cast, cast.bob)
+    script = api(cast.bob)
+    connection.close()
+    answer = script.get(f"/api/v1/workspaces/{workspace.pk}/logs/?follow=true")
+    assert (answer.status_code, connection.connection) == (200, None)
+    answer.close()
