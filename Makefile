@@ -34,11 +34,13 @@ check-machine:
 	@command -v setpriv >/dev/null || { echo "make: setpriv is missing. On Debian or Ubuntu: apt install util-linux" >&2; exit 1; }
 
 # The trial's workspaces have a network of their own where slirp4netns is there, and share this machine's where it is not.
+# There nft holds them to their NetworkPolicies.
 check-network:
-	@command -v slirp4netns >/dev/null && command -v ip >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
-		echo "Installing slirp4netns, for the workspaces' own network" && apt-get -qq update && \
-		apt-get -qq install -y --no-install-recommends slirp4netns iproute2 >/dev/null; } || \
-		echo "make: workspaces share this machine's network and reach its loopback; to keep them apart: apt install slirp4netns iproute2" >&2
+	@PATH="$$PATH:/usr/sbin:/sbin"; command -v slirp4netns >/dev/null && command -v ip >/dev/null && command -v nft >/dev/null || \
+		{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		echo "Installing slirp4netns and nftables, for the workspaces' own network" && apt-get -qq update && \
+		apt-get -qq install -y --no-install-recommends slirp4netns iproute2 nftables >/dev/null; } || \
+		echo "make: workspaces are not kept from each other and from this machine's loopback; to keep them apart: apt install slirp4netns iproute2 nftables" >&2
 
 # $(call install,PYTHON,LOCK FILE,OPTIONS): uv is quick; pip knows this machine's own settings, should it need some.
 define install

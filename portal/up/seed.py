@@ -20,6 +20,7 @@ from clusters.isolation.networks import missing
 from clusters.models import Cluster
 from clusters.nodes.hami import cards_of_node
 from clusters.quantities import parse
+from portal.up import networks
 from portal.up.people import PEOPLE
 from portal.up.pools import NodeSeen, PoolPlan, plan_pools
 from portal.up.refusal import Refusal
@@ -72,6 +73,7 @@ def expected_cluster() -> Cluster:
         home_class=os.environ.get("BERTH_HOME_CLASS", ""),
         validation_image="" if real else TRIAL_VALIDATION_IMAGE,
         without_isolation=not real,  # docs/trial-cluster.md: a trial is no boundary
+        **({} if real else trial_networks()),
     )
 
 
@@ -79,6 +81,10 @@ def find_networks(cluster: Cluster) -> None:
     """Fill in the networks that a real cluster tells. If one stays unknown, it runs without isolation, and says so."""
     cluster.found_networks, cluster.networks_found_at = look(api_for(cluster)), timezone.now()
     cluster.without_isolation = cluster.without_isolation or bool(missing(cluster))
+
+
+def trial_networks() -> dict[str, Any]:
+    return {**networks.TRIAL, "allowed_cidrs": networks.needed(os.environ, networks.pip_settings())}
 
 
 def refresh_cluster() -> bool:

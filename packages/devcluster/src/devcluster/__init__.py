@@ -44,7 +44,8 @@ Structure, from the bottom up:
   - `processes/`: `process` the runtime of local processes; `sandbox` a container's first process; `sessions` further
     commands in a container; `rootfs`, `seccomp`, `users`, `cgroups`, `namespaces` its files, system calls, uid and
     limits; `usage` of CPU and memory
-  - `network/`: `podnetwork`, `hub`, `outside` a network for pods alone, which the top-level `network` reaches
+  - `network/`: `podnetwork`, `hub`, `outside` a network for pods alone, which the top-level `network` reaches;
+    `policies` NetworkPolicies as rules of nftables, loaded again by `enforcing`
 - `nodes` the node file, `gpus` labels and resources of GPUs; `cluster` assembles all; `instance` the state directory;
   `memory` short pauses of Python's garbage collector
 - `testing/` helpers for tests, of other projects too: `cluster` a devcluster as a process, `kube` a small HTTP client,
@@ -60,6 +61,9 @@ Pods have their own network if slirp4netns is installed: connections to a pod ar
 socket. Without slirp4netns pods share this machine's network: a process must bind its pod's address (POD_IP from
 status.podIP), and a wildcard bind takes the port from every other pod.
 
-Not supported: NetworkPolicies are stored, not enforced; DaemonSets are stored only; no attach or port-forward, and exec
-by WebSockets alone; no probes by gRPC, no ephemeral containers.
+NetworkPolicies are enforced in each pod's own network if nft is installed; traffic of the gateway (probes, Services)
+always passes. Otherwise they are stored only.
+
+Not supported: DaemonSets are stored only; no attach or port-forward, and exec by WebSockets alone; no probes by gRPC,
+no ephemeral containers.
 """

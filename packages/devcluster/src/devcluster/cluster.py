@@ -46,6 +46,7 @@ from devcluster.gpuplay.lives import BY_CPU
 from devcluster.kubelet.agent import Kubelets
 from devcluster.kubelet.containers.images import Images
 from devcluster.kubelet.host import Host
+from devcluster.kubelet.network.enforcing import PolicyController
 from devcluster.kubelet.nodes.reports import Reports
 from devcluster.kubelet.played import PlayedRuntime
 from devcluster.kubelet.processes.process import ProcessRuntime
@@ -161,6 +162,7 @@ class Cluster:
             TaintEviction(api),
             PodGarbageCollector(api, lifecycle),
             self._services,
+            *([PolicyController(api, self._network)] if self._network.enforces else []),
             Scheduler(api),
         ]
 

@@ -21,6 +21,8 @@ BALANCERS = ("127.64.0.0", 20)
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[str, int], Awaitable[Streams]]
 """To a pod's address and port."""
+Rules = Callable[[str], str | None]
+"""From a pod's uid to what nft loads for it: an empty text for nothing, None if the pod is gone."""
 
 
 class Addresses:
@@ -48,12 +50,18 @@ class PodNetwork(Protocol):
     nameserver: str | None
     """Where it is not this machine's."""
     outside: Outside
+    enforces: bool
+    """Whether pods are held to the rules that NetworkPolicies give them."""
+    rules: "Rules"
 
     async def connect(self, address: str, port: int) -> Streams:
         """Connect to a port of a pod."""
 
     async def join(self, pod_uid: str, address: str) -> list[str]:
         """Return the words before a command that make it run in the pod's network."""
+
+    async def renew_rules(self) -> bool:
+        """Load the rules of pods whose rules have changed. Return False if that failed for one of them."""
 
     def leave(self, pod_uid: str) -> None: ...
 
@@ -64,8 +72,10 @@ class SharedNetwork:
     """Network of this machine, shared by all pods."""
 
     nameserver: str | None = None
+    enforces = False
 
     def __init__(self) -> None:
+        self.rules: Rules = lambda pod_uid: ""
         self.addresses = Addresses(*LOOPBACK_PODS)
         self.outside = seen(os.environ)
 
@@ -74,6 +84,9 @@ class SharedNetwork:
 
     async def join(self, pod_uid: str, address: str) -> list[str]:
         return []
+
+    async def renew_rules(self) -> bool:
+        return True
 
     def leave(self, pod_uid: str) -> None:
         pass

@@ -94,6 +94,9 @@ STATEFUL_SET = Kind(
     in_all=True,
     generation=True,
 )
+NETWORK_POLICY = Kind(
+    "networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short=("netpol",), generation=True
+)
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 DEPLOYMENT = Kind(
     "apps",
@@ -214,7 +217,7 @@ KINDS: tuple[Kind, ...] = (
     SNAPSHOT,
     SNAPSHOT_CONTENT,
     SNAPSHOT_CLASS,
-    Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short=("netpol",), generation=True),
+    NETWORK_POLICY,
     Kind("networking.k8s.io", "v1", "Ingress", "ingresses", short=("ing",), generation=True),
     SERVICE_CIDR,
     Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),

@@ -3,6 +3,9 @@
 An ordinary user may do all of it, and nothing changes on this machine: without root it runs in a user namespace. Only
 sockets that the hub made reach a pod from outside: probes and Services use those. Pods reach each other, and through
 slirp4netns all that this machine reaches except its loopback. The network ends with devcluster.
+
+NetworkPolicies are enforced in each pod's namespace by nftables, if nft is there. A pod has no capability in its
+namespace and cannot change the rules.
 """
 
 import asyncio
@@ -20,7 +23,7 @@ from typing import Any
 
 from devcluster.controllers.proxy import Proxy
 from devcluster.kubelet.network.outside import seen, through
-from devcluster.network import Addresses, PodNetwork, SharedNetwork, Streams
+from devcluster.network import Addresses, PodNetwork, Rules, SharedNetwork, Streams
 
 NETWORK, PREFIX_BITS, MTU = "10.244.0.0/16", 16, 65520
 GATEWAY, ROUTER, NAMESERVER = "10.244.0.1", "10.244.0.2", "10.244.0.3"
@@ -33,6 +36,13 @@ _UPLINK_PAUSE_SECONDS = 1.0
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _ENV = {"PATH": _PATH}
 _NOTHING = subprocess.DEVNULL
+_NFT = "nft"
+_TRIED = """
+table inet tried {
+  chain input { type filter hook input priority filter; policy accept; ct state established accept; }
+}
+delete table inet tried
+"""
 log = logging.getLogger("devcluster")
 
 
@@ -41,7 +51,11 @@ async def begin() -> PodNetwork:
     try:
         return await OwnNetwork.begin()
     except CannotHave as error:
-        log.warning("pods share this machine's network and reach what listens on its loopback: %s", error)
+        log.warning(
+            "pods share this machine's network, reach what listens on its loopback, and are held to no "
+            "NetworkPolicy: %s",
+            error,
+        )
         return SharedNetwork()
 
 
@@ -59,7 +73,10 @@ class OwnNetwork:
         self.outside = through(GATEWAY, NETWORK, seen(os.environ))
         self._doors: list[Proxy] = []
         self._hub = hub
+        self.enforces = False
+        self.rules: Rules = lambda pod_uid: ""
         self._namespaces: dict[str, int] = {}
+        self._loaded: dict[str, str] = {}
         self._joining = asyncio.Lock()
         self._uplink: asyncio.Task[None] | None = None
 
@@ -78,6 +95,11 @@ class OwnNetwork:
             raise CannotHave(f"slirp4netns does not start: {error}") from error
         for port in network.outside.ports:
             await network._open_door(port)
+        try:
+            await network._nft(f"/proc/{network._hub.pid}/ns/net", _TRIED)
+            network.enforces = True
+        except OSError as error:
+            log.warning("NetworkPolicies are stored and not enforced: %s", error)
         return network
 
     async def _open_door(self, port: int) -> None:
@@ -99,10 +121,54 @@ class OwnNetwork:
         async with self._joining:  # containers of one pod start at the same time
             if pod_uid not in self._namespaces:
                 self._namespaces[pod_uid] = await self._hub.ask_for(do="pod", address=address)
-        entered = [f"--net=/proc/{os.getpid()}/fd/{self._namespaces[pod_uid]}"]
-        return ["nsenter", *self._hub.user, *entered]
+                try:
+                    await self._load_rules(pod_uid)
+                except OSError:
+                    self.leave(pod_uid)  # nothing runs there without its rules
+                    raise
+        return ["nsenter", *self._hub.user, f"--net={self._path(pod_uid)}"]
+
+    def _path(self, pod_uid: str) -> str:
+        return f"/proc/{os.getpid()}/fd/{self._namespaces[pod_uid]}"
+
+    async def renew_rules(self) -> bool:
+        well = True
+        for pod_uid in list(self._namespaces):
+            async with self._joining:
+                try:
+                    if pod_uid in self._namespaces:
+                        await self._load_rules(pod_uid)
+                except OSError as error:
+                    log.warning("rules of the pod %s: %s", pod_uid, error)
+                    well = False
+        return well
+
+    async def _load_rules(self, pod_uid: str) -> None:
+        """Load the pod's rules if they changed. A pod that is gone keeps the last ones until its processes end."""
+        text = self.rules(pod_uid) if self.enforces else ""
+        if text is None or text == self._loaded.get(pod_uid, ""):
+            return
+        await self._nft(self._path(pod_uid), text)
+        if pod_uid in self._namespaces:
+            self._loaded[pod_uid] = text
+
+    async def _nft(self, namespace: str, text: str) -> None:
+        """Load rules in a network namespace, all or nothing. Raise OSError with nft's words."""
+        if shutil.which(_NFT, path=_PATH) is None:
+            raise OSError("nft is missing: apt install nftables")
+        process = await asyncio.create_subprocess_exec(
+            "nsenter", *self._hub.user, f"--net={namespace}", _NFT, "-f", "-",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=_NOTHING,
+            stderr=asyncio.subprocess.PIPE,
+            env=_ENV,
+        )  # fmt: skip
+        said = (await process.communicate(text.encode()))[1].decode(errors="replace").strip()
+        if process.returncode:
+            raise OSError(f"nft: {said.partition(chr(10))[0] or process.returncode}")
 
     def leave(self, pod_uid: str) -> None:
+        self._loaded.pop(pod_uid, None)
         with contextlib.suppress(KeyError):
             os.close(self._namespaces.pop(pod_uid))
 
