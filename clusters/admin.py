@@ -21,11 +21,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.admin.meters import meter
 from accounts.admin.recorded import RecordedPage
+from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
 from accounts.trail import audit
 from clusters import unknown_causes
-from clusters.doctor import Level, by_check, examine
+from clusters.doctor import Level, by_check, examine, proving
 from clusters.isolation.actions import FOUND, RequireIsolation, RunWithoutIsolation
 from clusters.models import Cluster, UnknownCause
 
@@ -50,6 +51,7 @@ class ClusterPage(RecordedPage[Cluster]):
         "found_here",
         "networks_found_at",
         "without_isolation",
+        "isolation_proof",
     )
     actions = ("test_connection", RunWithoutIsolation(), RequireIsolation())
     change_form_template = "admin/clusters/cluster/change_form.html"
@@ -97,7 +99,7 @@ class ClusterPage(RecordedPage[Cluster]):
         ),
         (
             gettext_lazy("Last known state"),
-            {"fields": ("version", "unreachable_since", "unreachable_reason")},
+            {"fields": ("version", "unreachable_since", "unreachable_reason", "isolation_proof")},
         ),
     )
 
@@ -131,6 +133,10 @@ class ClusterPage(RecordedPage[Cluster]):
     def pools_here(self, cluster: Any) -> int:
         return int(cluster.count_pools)
 
+    @admin.display(description=gettext_lazy("isolation of tenants, as proven last"))
+    def isolation_proof(self, cluster: Cluster) -> str:
+        return proving.prover().last(cluster)
+
     def why_kept(self, obj: Any) -> str:
         names = _(", ").join(str(pool) for pool in obj.pools.all())
         return _("It has pools: %(names)s. Delete those first.") % {"names": names} if names else ""
@@ -140,9 +146,11 @@ class ClusterPage(RecordedPage[Cluster]):
     def get_urls(self) -> list[URLPattern]:
         test = self.admin_site.admin_view(require_POST(self.test_view))
         doctor = self.admin_site.admin_view(require_safe(self.doctor_view))
+        prove = self.admin_site.admin_view(require_POST(self.prove_view))
         return [
             path("<path:object_id>/test/", test, name="clusters_cluster_test"),
             path("<path:object_id>/doctor/", doctor, name="clusters_cluster_doctor"),
+            path("<path:object_id>/prove/", prove, name="clusters_cluster_prove"),
             *super().get_urls(),
         ]
 
@@ -155,6 +163,21 @@ class ClusterPage(RecordedPage[Cluster]):
             raise PermissionDenied
         title = _("Doctor: %(cluster)s") % {"cluster": cluster}
         return self._shown(request, [result_of(cluster)], title)
+
+    def prove_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Queue a proof that tenants are kept apart. Its result is a finding of doctor."""
+        cluster = self.get_object(request, unquote(object_id))
+        if cluster is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
+        if not self.has_change_permission(request, cluster):
+            raise PermissionDenied
+        try:
+            proving.prover().start(actor_of(request), cluster)
+        except Refusal as refusal:
+            self.message_user(request, f"{refusal.message} {refusal.hint}".strip(), messages.ERROR)
+        else:
+            self.message_user(request, _("The proof has begun. Its result is shown here in a minute or two."))
+        return HttpResponseRedirect(reverse("admin:clusters_cluster_doctor", args=[cluster.pk]))
 
     def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         cluster = self.get_object(request, unquote(object_id))

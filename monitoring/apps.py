@@ -8,7 +8,7 @@ class MonitoringConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts.trail import trail_words as trail
-        from clusters.doctor import examination
+        from clusters.doctor import examination, proving
         from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
         from quotas.accounting import used
 
@@ -18,15 +18,21 @@ class MonitoringConfig(AppConfig):
         from .figures import busy, pods, thinning
         from .health import signs, starts, supplies
         from .intake import ecc
+        from .isolation import proof, queries
+        from .isolation import steps as isolation
         from .validation import steps
 
         trail.register(trail_words.KINDS, trail_words.DONE)
         examination.register(doctor.findings_about)
+        examination.register(queries.findings)
+        proving.register(proof.Proofs())
         tick.connect(looks.on_tick, dispatch_uid="monitoring.looks")
         tick.connect(thinning.on_tick, dispatch_uid="monitoring.thinning")
         tick.connect(ecc.on_tick, dispatch_uid="monitoring.ecc")
         tick.connect(steps.on_tick, dispatch_uid="monitoring.validation")
         objects_changed.connect(steps.on_objects_changed, dispatch_uid="monitoring.validation")
+        tick.connect(isolation.on_tick, dispatch_uid="monitoring.isolation")
+        objects_changed.connect(isolation.on_objects_changed, dispatch_uid="monitoring.isolation")
         tick.connect(signs.on_tick, dispatch_uid="monitoring.health")
         tick.connect(supplies.on_tick, dispatch_uid="monitoring.supplies")
         nodes_changed.connect(signs.on_nodes_changed, dispatch_uid="monitoring.health")

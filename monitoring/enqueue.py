@@ -29,6 +29,10 @@ def validate(validation_id: UUID) -> None:
     async_task("monitoring.tasks.validate", str(validation_id), group="validation")
 
 
+def prove_isolation(proof_id: UUID) -> None:
+    async_task("monitoring.tasks.prove_isolation", str(proof_id), group="isolation")
+
+
 def label(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.label", str(cluster_id), group="figures")
 

@@ -6,6 +6,7 @@ from monitoring.drift import looks
 from monitoring.figures import busy, thinning
 from monitoring.health import notifying, signs, supplies
 from monitoring.intake import ecc
+from monitoring.isolation import steps as isolation
 from monitoring.validation import steps
 
 
@@ -31,6 +32,10 @@ def look_at_supplies(cluster_id: str) -> None:
 
 def validate(validation_id: str) -> None:
     steps.look(UUID(validation_id))
+
+
+def prove_isolation(proof_id: str) -> None:
+    isolation.look(UUID(proof_id))
 
 
 def label(cluster_id: str) -> None:

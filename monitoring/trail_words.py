@@ -17,6 +17,7 @@ DONE = {
     "drift.look": _("%(actor)s checked the clusters for drift."),
     "cluster.validate": _("%(actor)s tested the GPUs of the node %(node)s (%(pool)s)."),
     "cluster.overrule_validation": _("%(actor)s allowed the node %(node)s although its test failed."),
+    "cluster.prove_isolation": _("%(actor)s had the isolation of tenants in %(name)s proven."),
     "cluster.cordon": _("%(actor)s closed the node %(node)s for new work."),
     "cluster.uncordon": _("%(actor)s opened the node %(node)s again."),
     "cluster.drain": _("%(actor)s started to drain the node %(node)s (%(minutes)s min)."),

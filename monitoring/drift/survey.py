@@ -14,7 +14,8 @@ from accounts.models import Tenant
 from clusters.api import Api
 from clusters.errors import ClusterUnavailable
 from clusters.labels import WORKSPACE, instance_selector
-from clusters.models import Cluster
+from clusters.models import Cluster, Installation
+from monitoring.isolation import manifests as proof
 from monitoring.models import What
 from monitoring.validation import steps as validation
 from quotas.models import Pool
@@ -95,14 +96,14 @@ def driver_claims(cluster: Cluster) -> frozenset[str]:
 def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator[Thing]:
     """Yield all objects of this installation. Add deleted pods that only our finalizer keeps to `held`."""
     end = time.monotonic() + MOST_SECONDS
-    of_tests = validation.own_namespace()
+    of_tests = {validation.own_namespace(), *proof.namespaces(Installation.current_id())}
     for kind in KINDS:
         for body in api.each(kind, labels=instance_selector(), metadata_only=kind in METADATA_ONLY):
             if time.monotonic() > end:
                 raise ClusterUnavailable(f"Its objects were not read within {MOST_SECONDS:.0f} seconds.")
             seen.objects += 1
-            if of_tests in (body["metadata"]["name"], body["metadata"].get("namespace")):
-                continue  # GPU tests end and are removed by themselves
+            if of_tests & {body["metadata"]["name"], body["metadata"].get("namespace")}:
+                continue  # tests of GPUs and of isolation end and are removed by themselves
             if kind == "Pod" and body["metadata"].get("deletionTimestamp") and end_proven(body):
                 held.append(body)
             yield thing_of(body)

@@ -3,6 +3,7 @@
 from .drift import Finding, Look, What
 from .figures import BusyDay, Figure, Track
 from .gpus import AgentState, AgentToken, FailedStart, Trouble, XidEvent
+from .isolation import IsolationProof
 from .validation import Validation
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "FailedStart",
     "Figure",
     "Finding",
+    "IsolationProof",
     "Look",
     "Track",
     "Trouble",

@@ -1,4 +1,7 @@
-"""`manage.py doctor`: check if clusters are fit for Berth. One line per finding, exit code 1 if anything is missing."""
+"""`manage.py doctor`: check if clusters are fit for Berth. One line per finding, exit code 1 if anything is missing.
+
+With --prove-isolation it first tries two pods of two tenants against each other, which takes a minute or two.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
-from clusters.doctor import Finding, Level, by_check, examine
+from accounts.errors import Refusal
+from clusters.doctor import Finding, Level, by_check, examine, proving
 from clusters.models import Cluster
 
 
@@ -18,6 +22,17 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--cluster", metavar="SLUG", help="only this one")
+        parser.add_argument(
+            "--prove-isolation",
+            action="store_true",
+            help="first run two small pods in namespaces of their own, and see what one reaches of the other",
+        )
+        parser.add_argument(
+            "--image",
+            default="",
+            metavar="REFERENCE",
+            help="an image with Python 3 for these pods; by default the first one of the catalogue",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         clusters = Cluster.objects.all()
@@ -27,6 +42,8 @@ class Command(BaseCommand):
             raise CommandError(_("There is no such cluster. Add one in the administration pages."))
         missing = False
         for cluster in clusters:
+            if options["prove_isolation"]:
+                self._prove(cluster, options["image"])
             findings = examine(cluster)
             self.stdout.write(f"{cluster.slug}:")
             for name, rows in by_check(findings):
@@ -36,6 +53,12 @@ class Command(BaseCommand):
             missing = missing or any(finding.level == Level.FAIL for finding in findings)
         if missing:
             sys.exit(1)
+
+    def _prove(self, cluster: Cluster, image: str) -> None:
+        try:
+            proving.prover().wait(proving.prover().start(None, cluster, image))
+        except Refusal as refusal:
+            raise CommandError(f"{refusal.message} {refusal.hint}".strip()) from refusal
 
     def _say(self, finding: Finding) -> None:
         self.stdout.write(f"    {finding.level.value:<5} {finding.message}")
