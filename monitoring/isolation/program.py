@@ -4,11 +4,15 @@ It runs in an image that has Python 3.8 or newer, from its text alone: the stand
 BERTH_PROOF is JSON: `{"listen": [ports]}`, or `{"try": {name: [host, port]}, "resolve": name, "seconds": n}`.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 TIMEOUT_SECONDS = 2.0
 PAUSE_SECONDS = 1.0
@@ -16,7 +20,7 @@ PAUSE_SECONDS = 1.0
 ANSWERED = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 
-def reaches(address):  # type: ignore[no-untyped-def]
+def reaches(address: list[Any]) -> bool:
     """Return True if somebody accepts a connection there."""
     try:
         socket.create_connection((address[0], int(address[1])), TIMEOUT_SECONDS).close()
@@ -25,7 +29,7 @@ def reaches(address):  # type: ignore[no-untyped-def]
     return True
 
 
-def resolves(name):  # type: ignore[no-untyped-def]
+def resolves(name: str) -> bool:
     """Return True if a name server answers, whatever it answers."""
     try:
         socket.getaddrinfo(name, None)
@@ -34,13 +38,13 @@ def resolves(name):  # type: ignore[no-untyped-def]
     return True
 
 
-def listen(ports):  # type: ignore[no-untyped-def]
+def listen(ports: list[int]) -> list[socket.socket]:
     doors = [socket.create_server(("", port)) for port in ports]
     print(json.dumps({"listening": ports}), flush=True)
     return doors
 
 
-def rounds(wish):  # type: ignore[no-untyped-def]
+def rounds(wish: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what is reached, round by round, until the time is over."""
     tried = dict(wish["try"])
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
@@ -56,7 +60,7 @@ def rounds(wish):  # type: ignore[no-untyped-def]
             time.sleep(PAUSE_SECONDS)
 
 
-def main():  # type: ignore[no-untyped-def]
+def main() -> None:
     wish = json.loads(os.environ["BERTH_PROOF"])
     if "listen" in wish:
         doors = listen(wish["listen"])

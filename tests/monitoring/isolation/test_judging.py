@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -88,10 +89,10 @@ def test_a_log_that_is_not_the_programs_counts_for_nothing() -> None:
 
 
 def test_targets_are_what_a_pod_could_reach_and_never_the_pod_itself() -> None:
-    def node(address: str) -> dict[str, object]:
+    def node(address: str) -> dict[str, Any]:
         return {"status": {"addresses": [{"type": "InternalIP", "address": address}]}}
 
-    nodes = [node("10.0.0.5"), node("127.0.0.1"), {"status": {}}]
+    nodes: list[dict[str, Any]] = [node("10.0.0.5"), node("127.0.0.1"), {"status": {}}]
     found = judging.targets("10.1.1.1", nodes, ["203.0.113.7/32", "127.0.0.1/32", "10.9.0.0/16"])
     assert found["tenant:8888"] == ["10.1.1.1", 8888] and found["tenant:2222"] == ["10.1.1.1", 2222]
     assert found["metadata:169.254.169.254"] == ["169.254.169.254", 80]

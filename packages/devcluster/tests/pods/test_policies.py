@@ -178,7 +178,7 @@ def is_port(ports: list[Obj] | None, packet: Packet, target: Obj | None) -> bool
             ]
             if packet.port in numbers:
                 return True
-        elif port is None or int(port) <= packet.port <= int(wish.get("endPort", port)):
+        elif port is None or port <= packet.port <= (wish.get("endPort") or port):
             return True
     return not ports
 
