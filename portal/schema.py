@@ -44,10 +44,10 @@ def _rendered(language: str, format_: str) -> tuple[bytes, str]:
 
 
 class SchemaView(SpectacularAPIView):
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Answer with the schema in the language of `?lang=` or of the reader; 304 if the client has it."""
-        asked = request.query_params.get("lang") or translation.get_language()
-        language = asked if asked in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
+    def _get_schema_response(self, request: Request) -> HttpResponseBase:
+        """Return the schema in the language that is active, which `?lang=` chooses; 304 if the client has it."""
+        active = translation.get_language()
+        language = active if active in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
         renderer = request.accepted_renderer
         body, etag = _rendered(language, renderer.format)
         answer = HttpResponse(
