@@ -1,8 +1,8 @@
 """Fair shares of the web process's threads: a person has so many requests answered at once, the others wait in line.
 
 Threads share one interpreter and one pool of connections. Without shares, a script with sixteen connections would leave
-everybody else a seventeenth of both. Who keeps threads busy all the time has one of them, so that a page of somebody
-else shares the interpreter with one other thread, not with three.
+everybody else a seventeenth of both. Who uses much CPU has one turn at a time, so that a page of somebody else shares
+the interpreter with one other thread, not with three.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_AT_ONCE = 3
 MOST_WAITING = 256
 # Seconds of CPU, as a sum that halves in HALF_LIFE_SECONDS: beyond it a key has one turn at once. One thread that is
 # always busy reaches 14 s; a page takes some 30 ms.
-HEAVY_SECONDS = 3.0
+HEAVY_SECONDS = 1.5
 HALF_LIFE_SECONDS = 10.0
 LONGEST_WAIT_SECONDS = 30.0
 RETRY_SECONDS = 1
