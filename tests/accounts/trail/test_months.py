@@ -18,7 +18,6 @@ from django_q.models import OrmQ
 from accounts.models import AuditEntry
 from accounts.trail import audit, keeping, partitions
 from accounts.trail.partitions import FIRST, LAST, TRAIL, Partition, month_of
-from clusters.watch import ticks
 from portal.apps import keep_trail
 from tests.accounts.people import People
 from tests.shared.clients import api, ask, browser
@@ -157,7 +156,7 @@ def test_an_old_time_that_comes_late_is_forgotten_too(immediate: None, settings:
 
 def test_a_tick_once_an_hour_enqueues_the_upkeep(immediate: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for seconds, count in ((3599.0, 0), (3603.0, 1), (3609.0, 1)):
-        monkeypatch.setattr(ticks.time, "time", lambda seconds=seconds: seconds)
+        monkeypatch.setattr("clusters.watch.ticks.time.time", lambda seconds=seconds: seconds)
         keep_trail()
         assert OrmQ.objects.count() == count
     (queued,) = OrmQ.objects.all()
