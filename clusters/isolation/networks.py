@@ -16,7 +16,7 @@ from clusters.models import Cluster
 Network = IPv4Network | IPv6Network
 # Addresses of nodes by which others reach them: kubernetes.io/docs/reference/node/node-status/#addresses
 NODE_ADDRESSES = ("InternalIP", "ExternalIP")
-# Words of an API server that refuses a Service's address. Since 1.33 it has ServiceCIDR objects and names no range.
+# Words of an API server that refuses a Service's address. Since 1.33 it has ServiceCIDR objects, too.
 RANGE = re.compile(r"range of valid IPs is ([0-9A-Fa-f.:/]+)")
 
 

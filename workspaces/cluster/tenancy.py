@@ -79,7 +79,10 @@ DEFAULT_LIMITS = {
 
 
 def network_policy(cluster: Cluster) -> dict[str, Any]:
-    """Ingress: workspace ports, for `ways_in`. Egress: the cluster's DNS, and the internet."""
+    """Ingress: workspace ports, for `ways_in`. Egress: the cluster's DNS, the internet, and allowed networks.
+
+    No two blocks of a rule overlap, nor two of its exceptions: some enforcers keep each in one set, and refuse it then.
+    """
     return {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
@@ -87,7 +90,10 @@ def network_policy(cluster: Cluster) -> dict[str, Any]:
             {"from": peers, "ports": [{"protocol": "TCP", "port": port} for port in ports]}
             for peers, ports in ways_in(cluster)
         ],
-        "egress": [{"to": name_servers(cluster), "ports": DNS}, {"to": reachable(cluster)}],
+        "egress": [
+            {"to": name_servers(cluster), "ports": DNS},
+            *({"to": peers} for peers in reachable(cluster)),
+        ],
     }
 
 
@@ -116,15 +122,15 @@ def name_servers(cluster: Cluster) -> list[dict[str, Any]]:
     """
     name, namespaces = "kubernetes.io/metadata.name", ["kube-system", "openshift-dns"]
     pods = {"matchExpressions": [{"key": name, "operator": "In", "values": namespaces}]}
-    services = sorted(known(cluster).services or PRIVATE)
+    services = known(cluster).services or PRIVATE
     return [
         {"namespaceSelector": pods},
-        *({"ipBlock": {"cidr": cidr}} for cidr in dict.fromkeys([NODE_LOCAL_DNS, *services])),
+        *({"ipBlock": {"cidr": cidr}} for cidr in sorted(outermost({NODE_LOCAL_DNS, *services}))),
     ]
 
 
-def reachable(cluster: Cluster) -> list[dict[str, Any]]:
-    """Peers for the internet, and for the private networks that the settings allow.
+def reachable(cluster: Cluster) -> list[list[dict[str, Any]]]:
+    """Peers for the internet, and for each of the private networks that the settings allow.
 
     Never the cluster itself: its pods, Services, API server and nodes, whose addresses may be public.
     """
@@ -137,12 +143,12 @@ def reachable(cluster: Cluster) -> list[dict[str, Any]]:
         *cluster.denied_cidrs,
         *METADATA,
     ]
-    peers = everywhere_but([*never, *PRIVATE])
+    rules = [everywhere_but([*never, *PRIVATE])]
     for allowed in sorted(cluster.allowed_cidrs):
         if not any(_is_inside(allowed, cidr) for cidr in never):
-            inside = sorted({cidr for cidr in never if _is_inside(cidr, allowed)})
-            peers.append({"ipBlock": {"cidr": allowed} | ({"except": inside} if inside else {})})
-    return peers
+            inside = sorted(outermost({cidr for cidr in never if _is_inside(cidr, allowed)}))
+            rules.append([{"ipBlock": {"cidr": allowed} | ({"except": inside} if inside else {})}])
+    return rules
 
 
 def _is_inside(inner: str, outer: str) -> bool:

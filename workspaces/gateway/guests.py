@@ -81,6 +81,6 @@ async def until_shown_out(secret: str, workspace_id: UUID, guest: Guest) -> None
         while await _ask(secret, workspace_id) is not None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(layer.receive(channel), SOCKET_RECHECK_SECONDS)
-                _known.pop((secret, workspace_id), None)
     finally:
+        _known.pop((secret, workspace_id), None)  # what a request knew from before is over, too
         layer.leave(channel)

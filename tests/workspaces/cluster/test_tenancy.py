@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address, ip_network
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -100,6 +101,34 @@ METADATA = ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.1
 def test_neither_the_cluster_nor_private_networks_nor_metadata_are_reached(address: str) -> None:
     assert not reaches(address, **CLUSTER)
     assert not reaches(address) or address == "203.0.113.7"
+
+
+NETWORKS = st.lists(
+    st.sampled_from(
+        ["10.0.0.0/8", "10.96.0.0/16", "10.96.0.1/32", "10.96.0.0/24", "192.168.0.0/16", "192.168.7.0/24",
+         "169.254.20.0/24", "203.0.113.7/32", "203.0.113.0/24", "fd00::/8", "fd00:1::/32", "0.0.0.0/1"]
+    ),
+    max_size=4,
+)  # fmt: skip
+
+
+def overlaps(cidrs: list[str]) -> list[tuple[str, str]]:
+    return [
+        (one, other) for one, other in combinations(cidrs, 2) if ip_network(one).overlaps(ip_network(other))
+    ]
+
+
+@given(
+    networks=st.fixed_dictionaries(
+        dict.fromkeys(("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs", "allowed_cidrs"), NETWORKS)
+    )
+)
+def test_no_two_blocks_of_a_rule_overlap_nor_two_of_its_exceptions(networks: dict[str, list[str]]) -> None:
+    policy = network_policy(Cluster(**networks))
+    for peers in [*(rule["from"] for rule in policy["ingress"]), *(rule["to"] for rule in policy["egress"])]:
+        blocks = [peer["ipBlock"] for peer in peers if "ipBlock" in peer]
+        excepted = [cidr for block in blocks for cidr in block.get("except", ())]
+        assert (overlaps([block["cidr"] for block in blocks]), overlaps(excepted)) == ([], [])
 
 
 FOUND = {
