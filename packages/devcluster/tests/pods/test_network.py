@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 import pytest
@@ -198,8 +199,19 @@ def test_on_a_shared_network_the_same_attacks_come_off(tmp_path: Path, doors: di
 
 def test_a_clouds_credentials_are_out_of_reach(cluster: DevCluster, space: str) -> None:
     text = output(cluster, space, shell("p", "cat /proc/net/route"))
-    metadata = [line.split() for line in text.splitlines() if line.split()[1] == "0000FEA9"]
-    assert [(row[0], row[7]) for row in metadata] == [("*", "0000FFFF")]  # no device: refused at once
+    rows = [line.split() for line in text.splitlines()]
+    refused = {(row[1], row[7]) for row in rows if row[0] == "*"}  # no device: refused at once
+    assert refused == {(_of_kernel(net.network_address), _of_kernel(net.netmask)) for net in CREDENTIALS}
+
+
+CREDENTIALS = [
+    IPv4Network(net) for net in ("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")
+]
+
+
+def _of_kernel(address: IPv4Address) -> str:
+    """Return the address as /proc/net/route has it."""
+    return address.packed[::-1].hex().upper()
 
 
 def test_a_probe_may_not_be_pointed_at_this_machine(cluster: DevCluster, space: str) -> None:

@@ -23,7 +23,8 @@ from typing import Any
 CLONE_NEWNET = 0x40000000
 MTU = 65520
 BRIDGE = "pods"
-METADATA = "169.254.0.0/16"  # where a cloud serves its machines' credentials
+# Where clouds serve their machines' credentials: AWS, Google and others; Alibaba; Azure; Oracle.
+METADATA = ("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")
 HOME = "/proc/self/ns/net"
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -85,7 +86,7 @@ class Hub:
             f"addr add {address}/{self._bits} dev eth0",
             "link set eth0 up",
             f"route add default via {self._router}",
-            f"route add unreachable {METADATA}",
+            *(f"route add unreachable {network}" for network in METADATA),
         )
 
     def _return(self) -> None:
