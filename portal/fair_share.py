@@ -26,7 +26,7 @@ from accounts.models import User
 MOST_AT_ONCE = 3
 # In one line. After a restart, all open pages come back by addresses: their people are not known yet.
 MOST_WAITING = 256
-# Seconds of CPU, as a sum that halves in HALF_LIFE_SECONDS: beyond it a key has one turn at once. One thread that is
+# Seconds of CPU, as a sum that halves in HALF_LIFE_SECONDS: beyond it a person has one turn at once. One thread that is
 # always busy reaches 14 s; a page takes some 30 ms.
 HEAVY_SECONDS = 1.5
 HALF_LIFE_SECONDS = 10.0
@@ -48,7 +48,8 @@ class Lane:
 class Lanes:
     """Lines of requests, one per key: each has so many turns at once, given in the order of arrival.
 
-    A key that has used much CPU lately has one turn at once.
+    A person who has used much CPU lately has one turn at once. An address never has: a whole class may sign in behind
+    one, and each password costs CPU.
     """
 
     def __init__(self, most_at_once: int, longest_wait_seconds: float = LONGEST_WAIT_SECONDS) -> None:
@@ -103,7 +104,7 @@ class Lanes:
         return float(used * 0.5 ** ((now - at) / HALF_LIFE_SECONDS))
 
     def _width(self, key: Hashable, now: float) -> int:
-        return 1 if self._used_by(key, now) > HEAVY_SECONDS else self._most
+        return 1 if isinstance(key, UUID) and self._used_by(key, now) > HEAVY_SECONDS else self._most
 
     def _leave(self, key: Hashable, lane: Lane, turn: asyncio.Future[None]) -> None:
         if turn.done() and not turn.cancelled():

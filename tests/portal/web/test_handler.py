@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
@@ -82,19 +83,26 @@ async def test_who_leaves_the_line_takes_no_turn_with_them() -> None:
 
 
 async def test_who_keeps_threads_busy_has_one_turn_until_they_paused() -> None:
-    lanes = Lanes(3)
+    lanes, busy = Lanes(3), uuid4()
     for _ in range(2):
-        await lanes.take("busy")
-    lanes.give_back("busy", fair_share.HEAVY_SECONDS + 1)
-    (second,) = await waiting(lanes, "busy", 1)
+        await lanes.take(busy)
+    lanes.give_back(busy, fair_share.HEAVY_SECONDS + 1)
+    (second,) = await waiting(lanes, busy, 1)
     assert not second.done()
-    lanes.give_back("busy", 0.1)
+    lanes.give_back(busy, 0.1)
     await asyncio.sleep(0)
     assert second.done()
     assert all(task.done() for task in await waiting(lanes, "other", 3))
     now = asyncio.get_running_loop().time()
-    assert lanes._width("busy", now) == 1
-    assert lanes._width("busy", now + fair_share.HALF_LIFE_SECONDS) == 3
+    assert lanes._width(busy, now) == 1
+    assert lanes._width(busy, now + fair_share.HALF_LIFE_SECONDS) == 3
+
+
+async def test_an_address_keeps_its_turns_since_many_may_sign_in_behind_it() -> None:
+    lanes = Lanes(3)
+    await lanes.take("192.0.2.1")
+    lanes.give_back("192.0.2.1", 100.0)
+    assert all(task.done() for task in await waiting(lanes, "192.0.2.1", 3))
 
 
 async def test_what_is_remembered_of_use_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
