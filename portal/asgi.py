@@ -12,12 +12,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 django.setup(set_prefix=False)  # loads the apps: what follows imports models
 
 from portal import urls  # noqa: E402, F401 - all pages, before the first is asked for
-from portal.agents import Agents  # noqa: E402
-from portal.body_limit import LimitedBody  # noqa: E402
-from portal.handler import InOneTurn  # noqa: E402
 from portal.lifespan import Beating  # noqa: E402
 from portal.origin import OwnOrigin  # noqa: E402
 from portal.routing import websocket_urlpatterns  # noqa: E402
+from portal.web.agents import Agents  # noqa: E402
+from portal.web.body_limit import LimitedBody  # noqa: E402
+from portal.web.handler import InOneTurn  # noqa: E402
 from workspaces.gateway.door import Gateway  # noqa: E402
 
 application = Beating(

@@ -43,6 +43,6 @@ def test_a_trials_policy_names_its_name_server_and_its_proxy(monkeypatch: pytest
     monkeypatch.setenv("KUBECONFIG", "/nowhere")
     monkeypatch.setenv("HTTP_PROXY", "http://10.9.9.9:3128")
     cluster: Cluster = seed.expected_cluster()
-    dns, world = network_policy(cluster)["egress"]
+    dns, _world, proxy = network_policy(cluster)["egress"]
     assert {"ipBlock": {"cidr": "10.244.0.3/32"}} in dns["to"]
-    assert {"ipBlock": {"cidr": "10.9.9.9/32"}} in world["to"]
+    assert {"ipBlock": {"cidr": "10.9.9.9/32"}} in proxy["to"]

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import django_filters
 from channels.db import database_sync_to_async
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext_noop
@@ -320,7 +320,8 @@ class LogsView(OneWorkspaceView):
             longest_seconds=LONGEST_FOLLOW_SECONDS,
             may_go_on=database_sync_to_async(self.may_go_on),
         )
-        close_old_connections()  # a reader that stays for minutes keeps no place of the web process's pool
+        if not connection.in_atomic_block:
+            close_old_connections()  # a reader that stays for minutes keeps no place of the web process's pool
         return StreamingHttpResponse(log, content_type="text/plain; charset=utf-8")
 
     def may_go_on(self) -> bool:

@@ -17,9 +17,9 @@ from django.http.response import HttpResponseBase
 from monitoring.intake import checks, tokens
 from monitoring.models import AgentState
 from portal import agents
-from portal.agents import Agents
-from portal.body_limit import AGENTS, LimitedBody
-from portal.handler import InOneTurn
+from portal.web.agents import Agents
+from portal.web.body_limit import AGENTS, LimitedBody
+from portal.web.handler import InOneTurn
 from tests.cast import make_cast
 from tests.shared.agent_reports import batch
 

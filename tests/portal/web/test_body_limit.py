@@ -9,7 +9,7 @@ from asgiref.testing import ApplicationCommunicator
 
 from portal import body_limit
 from portal.asgi import application
-from portal.body_limit import LimitedBody
+from portal.web.body_limit import LimitedBody
 
 SECONDS = 10.0
 

@@ -18,8 +18,8 @@ from django.http.response import HttpResponseBase
 
 from accounts.credentials import tokens
 from portal import fair_share
-from portal.fair_share import MOST_AT_ONCE, Askers, Crowded, Lanes
-from portal.handler import InOneTurn
+from portal.web.fair_share import MOST_AT_ONCE, Askers, Crowded, Lanes
+from portal.web.handler import InOneTurn
 from tests.cast import Cast, make_cast
 from tests.shared.sockets import headers_of, in_thread
 

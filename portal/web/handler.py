@@ -18,7 +18,7 @@ from django.utils import translation
 
 from accounts.errors import TooMany
 from accounts.rest.errors import headers_of, is_api, json_response
-from portal.fair_share import MOST_AT_ONCE, Askers, Crowded, Lanes, too_many_at_once
+from portal.web.fair_share import MOST_AT_ONCE, Askers, Crowded, Lanes, too_many_at_once
 
 # Asked by probes, which must not wait behind people.
 PROBES = {"/healthz", "/readyz", "/readyz/web"}

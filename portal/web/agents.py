@@ -29,9 +29,9 @@ from accounts.rest.errors import as_refusal
 from accounts.trail.audit import client_address
 from monitoring import measures
 from monitoring.intake import checks, tokens
-from portal.body_limit import AGENTS, address_of, answer
-from portal.fair_share import Crowded, Lanes
-from portal.handler import InOneTurn
+from portal.web.body_limit import AGENTS, address_of, answer
+from portal.web.fair_share import Crowded, Lanes
+from portal.web.handler import InOneTurn
 
 AGENTS_AT_ONCE = 2
 MOST_BODIES = 32  # read or waiting for a turn: with the largest bodies, 64 MiB
