@@ -16,7 +16,7 @@ from django.http.response import HttpResponseBase
 
 from monitoring.intake import checks, tokens
 from monitoring.models import AgentState
-from portal import agents
+from portal.web import agents
 from portal.web.agents import Agents
 from portal.web.body_limit import AGENTS, LimitedBody
 from portal.web.handler import InOneTurn

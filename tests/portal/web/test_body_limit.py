@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from asgiref.testing import ApplicationCommunicator
 
-from portal import body_limit
 from portal.asgi import application
+from portal.web import body_limit
 from portal.web.body_limit import LimitedBody
 
 SECONDS = 10.0

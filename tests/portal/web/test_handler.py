@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Hashable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from accounts.credentials import tokens
-from portal import fair_share
+from portal.web import fair_share
 from portal.web.fair_share import MOST_AT_ONCE, Askers, Crowded, Lanes
 from portal.web.handler import InOneTurn
 from tests.cast import Cast, make_cast
@@ -29,7 +29,7 @@ SECONDS = 10.0
 # --- Lanes
 
 
-async def waiting(lanes: Lanes, key: str, count: int) -> list[asyncio.Task[None]]:
+async def waiting(lanes: Lanes, key: Hashable, count: int) -> list[asyncio.Task[None]]:
     tasks = [asyncio.create_task(lanes.take(key)) for _ in range(count)]
     await asyncio.sleep(0)
     return tasks
