@@ -23,6 +23,7 @@ from clusters import labels
 from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
+from clusters.isolation.networks import known
 from clusters.models import Cluster, Installation
 from clusters.watch.watching import Changed
 from monitoring import enqueue
@@ -144,11 +145,11 @@ def step(row: IsolationProof, api: Api) -> None:
     listener = pod_of(row, LISTENER, api)
     address = address_of(listener)
     if not address:
-        if is_overdue(row):
+        if has_ended(listener) or is_overdue(row):
             end(row, too_long(said_about(listener)))
         return
     if job_of(row, TRIER, api) is None:
-        tried = judging.targets(address, api.list("Node"), row.cluster.api_cidrs)
+        tried = judging.targets(address, api.list("Node"), known(row.cluster).api)
         wish = {"try": tried, "resolve": manifests.RESOLVED, "seconds": manifests.JOB_SECONDS}
         api.apply(manifests.job(row, TRIER, instance, wish))
         return
@@ -248,11 +249,17 @@ def address_of(pod: dict[str, Any] | None) -> str:
     return str(status.get("podIP") or "") if status.get("phase") == "Running" else ""
 
 
+def has_ended(pod: dict[str, Any] | None) -> bool:
+    """Return True if it will not run any more, such as in an image without Python: its Job makes no other."""
+    return pod is not None and pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+
 def said_about(pod: dict[str, Any] | None) -> str:
     """Return what the cluster says about a pod that does not run."""
     status = pod.get("status", {}) if pod else {}
-    waiting = [one.get("state", {}).get("waiting") or {} for one in status.get("containerStatuses") or []]
-    told = [entry.get("message") or "" for entry in [*waiting, *(status.get("conditions") or [])]]
+    states = [one.get("state", {}) for one in status.get("containerStatuses") or []]
+    stopped = [state.get("waiting") or state.get("terminated") or {} for state in states]
+    told = [entry.get("message") or "" for entry in [*stopped, *(status.get("conditions") or [])]]
     return next(iter(filter(None, told)), "")
 
 

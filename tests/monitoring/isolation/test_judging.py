@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.models import valid_slug
 from clusters.doctor import Level
 from clusters.models import Cluster
-from monitoring.isolation import judging, manifests, words
+from monitoring.isolation import judging, manifests, steps, words
 from monitoring.isolation.judging import Round, Verdict
 from monitoring.models import IsolationProof
 
@@ -127,3 +127,18 @@ def test_its_namespaces_are_made_as_a_tenants_and_are_no_tenants() -> None:
     assert {body["metadata"]["namespace"] for body in manifests.policies(cluster, instance)} == (
         manifests.namespaces(instance)
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "is_over"),
+    [("Pending", False), ("Running", False), ("Failed", True), ("Succeeded", True)],
+)
+def test_a_pod_that_ended_is_not_waited_for(state: str, is_over: bool) -> None:
+    assert steps.has_ended({"status": {"phase": state}}) is is_over
+    assert not steps.has_ended(None)
+
+
+def test_the_reason_of_a_pod_that_could_not_start_is_told() -> None:
+    terminated = {"terminated": {"reason": "StartError", "message": 'exec: "python3": not found'}}
+    pod = {"status": {"phase": "Failed", "containerStatuses": [{"state": terminated}]}}
+    assert steps.said_about(pod) == 'exec: "python3": not found'
