@@ -1,4 +1,4 @@
-"""How fast passwords and codes may be guessed. Pure: an attempt and the times of failures in, a moment out.
+"""Limits of guessing at passwords and codes. Pure: an attempt and the times of failures in, a moment out.
 
 Nobody may shut another person out by guessing, and nobody may guess fast:
 
@@ -22,7 +22,7 @@ WINDOW = timedelta(minutes=15)
 
 @dataclass(frozen=True)
 class Limit:
-    """So many failures within WINDOW are free. Then each attempt waits twice as long as the one before."""
+    """Number of failures that are free within WINDOW. Then each attempt waits twice as long as the one before."""
 
     free: int
     first_pause: timedelta = WINDOW

@@ -1,4 +1,4 @@
-"""What a proof tries, and what its two results mean. Pure."""
+"""Targets of a proof, and the meaning of its two results. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_API = 2
 
 @dataclass(frozen=True)
 class Round:
-    """One attempt at everything: what was reached, and if a name server answered."""
+    """Attempt at everything: what was reached, and if a name server answered."""
 
     number: int
     reached: Reached

@@ -14,7 +14,7 @@ from clusters.models import Cluster
 
 
 class IsolationProof(models.Model):
-    """One trial of a cluster's isolation. `code` and `data` make its text."""
+    """Trial of a cluster's isolation. `code` and `data` make its text."""
 
     class Outcome(models.TextChoices):
         UNDER_WAY = "", _("under way")

@@ -36,7 +36,7 @@ MOST_KNOWN = 10_000
 
 
 class Crowded(Exception):
-    """No turn: too many wait already, or it did not come in time."""
+    """Refusal of a turn: too many wait already, or it did not come in time."""
 
 
 class Lane:

@@ -104,7 +104,7 @@ def is_there(module: str, name: str) -> bool:
 
 
 def test_programs_in_strings_import_what_is_there() -> None:
-    """They run in other processes, some only in suites that take long."""
+    """Such programs run in other processes, some only in suites that take long."""
     found = list(imports_in_strings())
     assert len(found) > 20
     assert [f"{file}: {module}.{name}" for file, module, name in found if not is_there(module, name)] == []

@@ -1,4 +1,4 @@
-"""What a proof tries, and what its result means; and its program, as its pods run it."""
+"""Targets and result of a proof, and its program as its pods run it."""
 
 from __future__ import annotations
 

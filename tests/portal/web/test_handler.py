@@ -289,13 +289,13 @@ async def test_a_stream_whose_reader_hung_up_before_it_began_is_closed(
 async def test_work_counts_as_use_and_waiting_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(self: Any, request: HttpRequest) -> HttpResponseBase:
         began = time.thread_time()
-        while request.path == "/work/" and time.thread_time() - began < 0.1:
+        while request.path == "/busy/" and time.thread_time() - began < 0.1:
             pass
         threading.Event().wait(0.1)
         return HttpResponse()
 
     monkeypatch.setattr(InOneTurn, "get_response", answer)
     handler, headers = InOneTurn(), [(b"host", b"testserver")]
-    for path, least, most in (("/wait/", 0.0, 0.09), ("/work/", 0.09, 10.0)):
+    for path, least, most in (("/wait/", 0.0, 0.09), ("/busy/", 0.09, 10.0)):
         assert (await ask(handler, path, headers))[0] == 200
         assert least <= handler._lanes._used_by("10.0.0.1", fair_share._now()) < most, path

@@ -1,4 +1,4 @@
-"""What is open when a right ends: sockets, downloads, uploads and logs through Berth end within seconds."""
+"""Ends of all that is open when a right ends: sockets, downloads, uploads and logs through Berth end within seconds."""
 
 from __future__ import annotations
 
