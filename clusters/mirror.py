@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from clusters.api import Api
@@ -22,6 +22,8 @@ Name = tuple[str, str]  # namespace, or "", and name
 
 # Parts that Berth does not read, and that make up most of an object.
 UNREAD_METADATA = ("managedFields", "selfLink", "generateName")
+# Times in a condition: they change while nothing else does.
+CLOCKS = ("lastProbeTime", "lastTransitionTime", "lastHeartbeatTime", "observedGeneration")
 # Events about troubles that are kept of one object, the newest, and objects with such events.
 MOST_EVENTS = 20
 MOST_TROUBLED = 20_000
@@ -30,13 +32,19 @@ MOST_TROUBLED = 20_000
 class Mirror:
     """Objects of one cluster by kind. Thread-safe; nobody may change a body that was read from it."""
 
-    def __init__(self, api: Api) -> None:
-        self.api = api
+    def __init__(self, reach: Callable[[], Api]) -> None:
+        """Take what returns the cluster's API: a kubeconfig that was rewritten is read anew."""
+        self._reach = reach
         self._lock = threading.Lock()
         self._objects: dict[str, dict[Name, Json]] = defaultdict(dict)
         self._names: dict[str, dict[str, set[Name]]] = defaultdict(lambda: defaultdict(set))
         self._versions: dict[str, int] = {}
         self._events: OrderedDict[str, dict[str, Json]] = OrderedDict()
+
+    @property
+    def api(self) -> Api:
+        """The cluster itself, for what must not be old."""
+        return self._reach()
 
     # --- reading
 
@@ -170,6 +178,35 @@ def number(version: str) -> int:
 
 
 def trimmed(body: Json) -> Json:
-    """Return the object without what Berth never reads of it."""
+    """Return the object without what Berth never reads of it, which is most of a pod.
+
+    Raises TypeError or a LookupError for an object that nothing could find again.
+    """
+    if not all(isinstance(part, str) for part in (*name_of(body), version_of(body))):
+        raise TypeError("a name that is no text")
+    if not isinstance(body["metadata"].get("labels") or {}, dict):
+        raise TypeError("labels that are no object")
     metadata = {key: value for key, value in body["metadata"].items() if key not in UNREAD_METADATA}
-    return {**body, "metadata": metadata}
+    if body["kind"] != "Pod":
+        return {**body, "metadata": metadata}
+    spec = {key: body["spec"][key] for key in ("nodeName", "volumes") if key in body["spec"]}
+    spec["containers"] = [
+        {key: container[key] for key in ("name", "ports") if key in container}
+        for container in body["spec"]["containers"]
+    ]
+    return {**body, "metadata": metadata, "spec": spec}
+
+
+def says_the_same(before: Json | None, after: Json) -> bool:
+    """Return True if a change changed nothing that anybody reads: versions and clocks only."""
+    return before is not None and _said(before) == _said(after)
+
+
+def _said(body: Json) -> Json:
+    metadata = {k: v for k, v in body["metadata"].items() if k not in ("resourceVersion", "generation")}
+    status = body.get("status") or {}
+    conditions = [
+        {key: value for key, value in condition.items() if key not in CLOCKS}
+        for condition in status.get("conditions") or ()
+    ]
+    return {**body, "metadata": metadata, "status": {**status, "conditions": conditions}}

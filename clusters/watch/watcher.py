@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 from django.utils import timezone
@@ -18,15 +20,17 @@ from clusters import measures, signals
 from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.labels import INSTANCE, instance_selector
+from clusters.mirror import Mirror, name_of, says_the_same, trimmed
 from clusters.models import Cluster, Watcher
 from clusters.nodes.inventory import NodeTable, UsageTable, node_values
 from clusters.nodes.pod_metrics import PodMetrics
-from clusters.transport import Json
+from clusters.transport import Json, Objects
+from clusters.watch import beside
 from clusters.watch.announcements import Announcements, send_signal
 from clusters.watch.changes import Changes
 from clusters.watch.networks import Networks
 from clusters.watch.reachability import Probe
-from clusters.watch.skipping import reading, skip_on_error
+from clusters.watch.skipping import Unread, reading, skip_on_error
 from clusters.watch.watching import Changed, Follower, Listed, Lost, Step
 
 logger = logging.getLogger(__name__)
@@ -35,52 +39,75 @@ HEARTBEAT_SECONDS = 10.0
 PAUSE_AFTER_FAULT_SECONDS = 2.0
 # Prefix of tenants' namespaces, and the kinds whose events matter there even if they are no warnings.
 NAMESPACE_PREFIX = "berth-"
-KINDS_WITH_EVENTS = frozenset({"Pod", "PersistentVolumeClaim", "StatefulSet", "Service"})
+KINDS_WITH_EVENTS = frozenset({"Pod", "PersistentVolumeClaim", "Service"})
 
 
-class OwnObjects:
-    """Objects of this installation, forwarded to the rooms above."""
+class Mirrored:
+    """Objects kept in the mirror: what really changed is passed on."""
 
-    def __init__(self, changes: Changes) -> None:
-        self._changes = changes
+    def __init__(self, kind: str, watch: ClusterWatch) -> None:
+        self._kind, self._watch = kind, watch
+        self.keep = reading(watch.cluster.slug, kind, self.read)
+
+    def read(self, body: Json) -> Any:
+        return trimmed(body)
 
     def listed(self, step: Listed) -> None:
-        for body in step.deleted:
-            self.forward(Changed("DELETED", body))
+        self.replace([body for body in step.found if not isinstance(body, Unread)], step.version)
+
+    def replace(self, found: Objects, version: str) -> None:
+        for body in self._watch.mirror.replace(self._kind, found, version):
+            self._watch.tell(Changed("DELETED", body), body)
 
     def changed(self, step: Changed) -> None:
-        self.forward(step)
+        body = trimmed(step.body)
+        before = self._watch.mirror.heard(self._kind, step.change, body)
+        if step.change == "DELETED" or not says_the_same(before, body):
+            self._watch.tell(step, body)
 
-    def forward(self, step: Changed) -> None:
-        self._changes.add(step)
 
-
-class Events(OwnObjects):
+class Events:
     """Events in tenants' namespaces. A deleted event has only expired."""
 
+    def __init__(self, watch: ClusterWatch) -> None:
+        self._watch = watch
+        self.keep = reading(
+            watch.cluster.slug, "Event", lambda body: trimmed(body) if is_relevant_event(body) else None
+        )
+
     def listed(self, step: Listed) -> None:
-        """Ignore the list: a reconcile after a list reads the events anew."""
+        """Keep what the list says of troubles. Looks that follow a list find it there."""
+        for body in step.found:
+            if isinstance(body, dict):
+                self._watch.mirror.heard_event(body)
 
     def changed(self, step: Changed) -> None:
         if step.change != "DELETED" and is_relevant_event(step.body):
-            self.forward(step)
+            is_new = self._watch.mirror.heard_event(trimmed(step.body))
+            self._watch.tell(step, step.body if is_new else None)
 
 
 class Nodes:
-    """Nodes: rows of inventory, and the cluster's version."""
+    """Nodes: rows of inventory, and the cluster's version. The mirror keeps their conditions."""
 
-    def __init__(self, cluster: Cluster, announcements: Announcements) -> None:
-        self._cluster = cluster
+    def __init__(self, watch: ClusterWatch, announcements: Announcements) -> None:
+        self._watch, self._cluster = watch, watch.cluster
         self._announcements = announcements
-        self.table = NodeTable(cluster)
+        self.table = NodeTable(watch.cluster)
+        self.keep = reading(
+            watch.cluster.slug, "Node", lambda body: (node_values(body), outline_of_node(body))
+        )
 
     def listed(self, step: Listed) -> None:
-        self._tell(self.table.replace(step.found))
+        outlines = [one[1] for one in step.found if not isinstance(one, Unread)]
+        self._watch.mirror.replace("Node", outlines, step.version)
+        self._tell(self.table.replace(one if isinstance(one, Unread) else one[0] for one in step.found))
         version = api_for(self._cluster).version()[:40]
         Cluster.objects.filter(pk=self._cluster.pk).exclude(version=version).update(version=version)
 
     def changed(self, step: Changed) -> None:
         deleted = step.change == "DELETED"
+        self._watch.mirror.heard("Node", step.change, outline_of_node(step.body))
         self._tell(self.table.remove(step.body) if deleted else self.table.put(step.body))
         measures.observe_lag(self._cluster.slug, step)
 
@@ -90,34 +117,44 @@ class Nodes:
             send_signal(signals.nodes_changed, cluster=self._cluster, names=names)
 
 
-class Pods(OwnObjects):
-    """Pods: rows of what all of them take; ours are forwarded, too."""
+class Pods(Mirrored):
+    """Pods: rows of what all of them take; ours are mirrored, too."""
 
-    def __init__(
-        self, cluster: Cluster, announcements: Announcements, changes: Changes, installation: str
-    ) -> None:
-        super().__init__(changes)
-        self._cluster = cluster
+    def __init__(self, watch: ClusterWatch, announcements: Announcements, installation: str) -> None:
+        super().__init__("Pod", watch)
         self._announcements = announcements
         self._installation = installation
-        self.table = UsageTable(cluster, installation)
+        self.table = UsageTable(watch.cluster, installation)
+
+    def read(self, body: Json) -> Any:
+        return self.table.values(body), trimmed(body) if self._is_ours(body) else None
 
     def listed(self, step: Listed) -> None:
-        self._tell(differs=self.table.replace(step.found))
-        super().listed(step)
+        found = step.found
+        self._tell(differs=self.table.replace(one if isinstance(one, Unread) else one[0] for one in found))
+        ours = [one[1] for one in found if not isinstance(one, Unread) and one[1] is not None]
+        self.replace(ours, step.version)
 
     def changed(self, step: Changed) -> None:
         deleted = step.change == "DELETED"
         self._tell(differs=self.table.remove(step.body) if deleted else self.table.put(step.body))
-        super().changed(step)
+        known = self._watch.mirror.get("Pod", *name_of(step.body))
+        if known is not None or self._is_ours(step.body):  # ours, though somebody removed its labels
+            super().changed(step)
 
-    def forward(self, step: Changed) -> None:
-        if (step.body["metadata"].get("labels") or {}).get(INSTANCE) == self._installation:
-            super().forward(step)
+    def _is_ours(self, body: Json) -> bool:
+        return (body["metadata"].get("labels") or {}).get(INSTANCE) == self._installation
 
     def _tell(self, *, differs: bool) -> None:
         if differs:
-            self._announcements.add(signals.capacity_changed, self._cluster)
+            self._announcements.add(signals.capacity_changed, self._watch.cluster)
+
+
+def outline_of_node(body: Json) -> Json:
+    """Return what a look reads of a node: its conditions."""
+    metadata = {key: body["metadata"].get(key, "") for key in ("name", "resourceVersion")}
+    conditions = body.get("status", {}).get("conditions") or []
+    return {"kind": "Node", "metadata": metadata, "status": {"conditions": conditions}}
 
 
 def is_relevant_event(event: Json) -> bool:
@@ -127,10 +164,13 @@ def is_relevant_event(event: Json) -> bool:
     return in_tenant and (event.get("type") == "Warning" or about.get("kind") in KINDS_WITH_EVENTS)
 
 
+Handler = Mirrored | Events | Nodes
+
+
 class KindThread(threading.Thread):
     """Thread that follows one kind in one cluster until it is stopped; survives every outage on either side."""
 
-    def __init__(self, watch: ClusterWatch, follower: Follower, handler: OwnObjects | Nodes) -> None:
+    def __init__(self, watch: ClusterWatch, follower: Follower, handler: Handler) -> None:
         super().__init__(name=f"{watch.cluster.slug}/{follower.kind}", daemon=True)
         self._watch = watch
         self._handler = handler
@@ -173,52 +213,65 @@ class KindThread(threading.Thread):
 
 
 class ClusterWatch:
-    """Threads of one cluster."""
+    """Threads of one cluster: they follow its objects into a mirror, beside which rooms above do their work."""
 
     def __init__(self, cluster: Cluster, announcements: Announcements) -> None:
         self.cluster = cluster
+        self.mirror = Mirror(partial(api_for, cluster))
         self._announcements = announcements
         self._lock = threading.Lock()
-        self._probe = Probe(cluster, announcements)
-        self._pod_metrics = PodMetrics(cluster)
-        self._networks = Networks(cluster)
-        ours = instance_selector()
+        self._beside = [begin(cluster, self.mirror) for begin in beside.made]
         self._changes = Changes(cluster)
-        pods = Pods(cluster, announcements, self._changes, ours[INSTANCE])
-        read_node, read_pod = (
-            reading(cluster.slug, "Node", node_values),
-            reading(cluster.slug, "Pod", pods.table.values),
-        )
-        follow = partial(Follower, partial(api_for, cluster))
+        self._own = [Probe(cluster, announcements), PodMetrics(cluster), Networks(cluster)]
         self._threads = [
-            KindThread(self, follow("Node", digest=read_node), Nodes(cluster, announcements)),
-            KindThread(self, follow("Pod", digest=read_pod), pods),
-            KindThread(self, follow("Event", remembers=False), Events(self._changes)),
+            KindThread(self, self._follower(kind, handler.keep, labels), handler)
+            for kind, handler, labels in self._handlers()
         ]
-        for kind in ("StatefulSet", "Service", "PersistentVolumeClaim"):
-            self._threads.append(KindThread(self, follow(kind, ours), OwnObjects(self._changes)))
         self._unlisted = {thread.follower.kind for thread in self._threads}
 
+    def _handlers(self) -> Iterator[tuple[str, Handler, dict[str, str] | None]]:
+        ours = instance_selector()
+        yield "Node", Nodes(self, self._announcements), None
+        yield "Pod", Pods(self, self._announcements, ours[INSTANCE]), None
+        yield "Event", Events(self), None
+        yield "StorageClass", Mirrored("StorageClass", self), None
+        yield "Namespace", Mirrored("Namespace", self), None
+        for kind in ("Service", "PersistentVolumeClaim", "ConfigMap"):
+            yield kind, Mirrored(kind, self), ours
+
+    def _follower(self, kind: str, keep: Callable[[Json], Any], labels: Mapping[str, str] | None) -> Follower:
+        return Follower(partial(api_for, self.cluster), kind, labels, keep)
+
+    def tell(self, step: Changed, body: Json | None) -> None:
+        """Pass a change on: to the work beside the mirror if it says something new (`body`), and as a signal."""
+        if body is not None:
+            for work in self._beside:
+                work.changed(step.change, body)
+        self._changes.add(step)
+
     def start(self) -> None:
-        for thread in (self._probe, self._pod_metrics, self._networks, self._changes, *self._threads):
+        for thread in (*self._own, self._changes, *self._threads, *self._beside):
             thread.start()
 
     def stop(self) -> None:
-        self._probe.stopped.set()
-        self._pod_metrics.stopped.set()
-        self._networks.stopped.set()
+        for work in self._beside:
+            work.stop()
+        for own in self._own:
+            own.stopped.set()
         for thread in self._threads:
             thread.follower.stop()
         self._changes.stop()
 
     def join(self, deadline: float) -> None:
         """Wait for the threads to end until `deadline`; one in the middle of a request ends with the process."""
-        for thread in (*self._threads, self._changes, self._pod_metrics, self._networks):
+        for thread in (*self._beside, *self._threads, self._changes, *self._own[1:]):
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def listed(self, kind: str) -> None:
         """Announce `relisted` once all kinds were listed, and then after every gap of one."""
         if self._done_with(kind):
+            for work in self._beside:
+                work.listed()
             self._announcements.add(signals.relisted, self.cluster)
 
     def lost(self, kind: str, error: ClusterError) -> None:

@@ -2,7 +2,7 @@
 
 Three generators, each simple enough to trust: `one_request` is one watch request; `continuous` lists and then
 watches from there; `infinite` starts that over, with growing pauses, when it breaks. A watch is a hint and a
-list is the truth: after every gap everything is listed anew, and objects that are gone are reported as deleted.
+list is the truth: after every gap everything is listed anew.
 
 Timeouts on both sides: the server ends a stream after a while by itself; a stream that is silent for longer is
 ended here, since a dead network gives no sign.
@@ -21,14 +21,12 @@ from typing import Any
 
 from clusters.api import Api
 from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable, StreamSilent
-from clusters.transport import Json, Lines, Objects
+from clusters.transport import Json, Lines
 
 SERVER_TIMEOUT_SECONDS = 50
 READ_TIMEOUT_SECONDS = 65.0
 # A stream that the server ends sooner than this without an event counts as a failure, or we would spin.
 SHORTEST_STREAM_SECONDS = 5.0
-# Metadata that is kept of an object to report its deletion.
-OUTLINE = {"name": str, "namespace": str, "uid": str, "labels": dict, "ownerReferences": list}
 
 
 # --- the steps that a follower yields
@@ -36,12 +34,10 @@ OUTLINE = {"name": str, "namespace": str, "uid": str, "labels": dict, "ownerRefe
 
 @dataclass(frozen=True)
 class Listed:
-    """Current objects, as the follower's `digest` has them; `deleted` are known objects that are gone: kind, metadata
-    and last phase.
-    """
+    """Current objects, as the follower's `keep` has them, and the resource version of the list."""
 
     found: list[Any]
-    deleted: Objects
+    version: str
 
 
 @dataclass(frozen=True)
@@ -101,14 +97,11 @@ class Follower:
     api: Callable[[], Api]  # called for each request: a kubeconfig that was rewritten is read anew
     kind: str
     labels: Mapping[str, str] | None = None
-    digest: Callable[[Json], Any] = lambda body: None  # what to keep of each listed object
-    remembers: bool = True  # objects, to report deletions during a gap
+    keep: Callable[[Json], Any] = lambda body: body  # what to keep of each listed object
     server_timeout_seconds: int = SERVER_TIMEOUT_SECONDS
     read_timeout_seconds: float = READ_TIMEOUT_SECONDS
     backoff: Backoff = field(default_factory=Backoff)
     stopped: threading.Event = field(default_factory=threading.Event)
-    # Outlines by uid, to report what was deleted during a gap. A cache: rows are the truth.
-    _known: dict[str, Json] = field(default_factory=dict)
     _stream: Lines | None = None
 
     def stop(self) -> None:
@@ -132,10 +125,8 @@ class Follower:
 
     def continuous(self) -> Iterator[Step]:
         """List once, then watch from there, one request after the other."""
-        kept, version = self.api().list_with_version(
-            self.kind, labels=self.labels, keep=lambda body: (self.digest(body), outline_of(body))
-        )
-        yield Listed([found for found, _ in kept], self._forget_all_but([outline for _, outline in kept]))
+        kept, version = self.api().list_with_version(self.kind, labels=self.labels, keep=self.keep)
+        yield Listed(kept, version)
         while not self.stopped.is_set():
             started, heard = time.monotonic(), False
             try:
@@ -175,22 +166,7 @@ class Follower:
     def _step(self, event: Json) -> Step:
         if event["type"] == "BOOKMARK":
             return Alive()
-        body = {**event["object"], "kind": self.kind}
-        outline = outline_of(body)
-        if event["type"] == "DELETED":
-            self._known.pop(outline["metadata"]["uid"], None)
-        elif self.remembers:
-            self._known[outline["metadata"]["uid"]] = outline
-        return Changed(event["type"], body)
-
-    def _forget_all_but(self, outlines: Objects) -> Objects:
-        """Remember the listed objects only. Return known ones that are not listed any more."""
-        if not self.remembers:
-            return []
-        listed = {outline["metadata"]["uid"]: outline for outline in outlines}
-        gone = [body for uid, body in self._known.items() if uid not in listed]
-        self._known = listed
-        return gone
+        return Changed(event["type"], {**event["object"], "kind": self.kind})
 
 
 def event_of(line: str) -> Json:
@@ -207,16 +183,3 @@ def event_of(line: str) -> Json:
     if code == 410:
         raise Expired
     raise ClusterUnavailable(f"The cluster ended the watch: {message}")
-
-
-def outline_of(body: Json) -> Json:
-    """Return what is kept of an object to report its deletion later; for nonsense, an empty outline."""
-    metadata, status = (
-        part if isinstance(part, dict) else {} for part in (body.get("metadata"), body.get("status"))
-    )
-    kept = {name: metadata[name] for name, is_a in OUTLINE.items() if isinstance(metadata.get(name), is_a)}
-    return {
-        "kind": body.get("kind", ""),
-        "metadata": {"uid": "", **kept},
-        "status": {"phase": status.get("phase", "")},
-    }

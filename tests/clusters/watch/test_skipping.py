@@ -131,10 +131,8 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def followed(cluster: Cluster, told: Told) -> KindThread:
     """Return a thread that follows all pods of the cluster until its stream ends."""
     watch = ClusterWatch(cluster, Announcements())
-    pods = Pods(cluster, Announcements(), Changes(cluster), INSTALLATION)
-    follower = Follower(
-        lambda: cast(Api, told), "Pod", digest=reading(cluster.slug, "Pod", pods.table.values)
-    )
+    pods = Pods(watch, Announcements(), INSTALLATION)
+    follower = Follower(lambda: cast(Api, told), "Pod", keep=pods.keep)
     told.follower = follower
     return KindThread(watch, follower, pods)
 

@@ -28,7 +28,7 @@ from devcluster.testing.waiting import until
 
 Heard = list[tuple[str, dict[str, Any]]]  # name and arguments of each signal that was sent
 RUN_ID = "5f6a1f3e-0000-4000-8000-000000000002"
-KINDS = {"Node", "Pod", "Event", "StatefulSet", "Service"}
+KINDS = {"Node", "Pod", "Event", "ConfigMap", "Service"}
 
 
 @pytest.fixture(autouse=True)

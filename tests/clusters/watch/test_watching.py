@@ -21,7 +21,7 @@ from tests.clusters.stub import EXPIRED, Request, Stub, events, garbage, listed,
 def follower(api: Api, **options: float) -> Follower:
     quick = Backoff(shortest_seconds=0.02, longest_seconds=0.1)
     wait = options.get("read_timeout_seconds", 5)
-    return Follower(lambda: api, "Pod", digest=uid_of, backoff=quick, read_timeout_seconds=wait)
+    return Follower(lambda: api, "Pod", keep=uid_of, backoff=quick, read_timeout_seconds=wait)
 
 
 def uid_of(body: Json) -> str:
@@ -62,18 +62,10 @@ def test_the_next_request_starts_where_the_last_one_ended(stub: Stub) -> None:
     [events(("ERROR", EXPIRED)), status(410, "Expired", "too old resource version")],
     ids=["410 as an event", "410 as the answer"],
 )
-def test_after_410_all_is_listed_and_deletions_are_reported(stub: Stub, expired: object) -> None:
-    labelled = pod("gone", "3")
-    labelled["metadata"]["labels"] = {"berth.dev/run": "r"}
-    stub.answers = [listed(labelled, pod("stays", "4")), listed(pod("stays", "4"))]
+def test_after_410_all_is_listed_anew(stub: Stub, expired: object) -> None:
+    stub.answers = [listed(pod("gone", "3"), pod("stays", "4")), listed(pod("stays", "4"), version="20")]
     stub.watches = [expired, events(ends=False)]  # type: ignore[list-item]
-    first, second = steps(follower(stub.api), 2)
-    assert isinstance(first, Listed)
-    assert first.deleted == []
-    assert isinstance(second, Listed)
-    (gone,) = second.deleted
-    assert gone["metadata"]["labels"] == {"berth.dev/run": "r"}
-    assert gone["status"] == {"phase": "Running"}
+    assert steps(follower(stub.api), 2)[1] == Listed(["stays"], "20")
 
 
 @pytest.mark.parametrize(
@@ -128,13 +120,6 @@ def test_it_stops_at_once_in_the_middle_of_silence(stub: Stub) -> None:
     follow.stop()
     thread.join(10)
     assert not thread.is_alive()
-
-
-def test_one_that_does_not_remember_tells_no_deletions(stub: Stub) -> None:
-    stub.answers = [listed(pod("old", "3")), listed()]
-    stub.watches = [events(("ERROR", EXPIRED)), events(ends=False)]
-    follow = Follower(lambda: stub.api, "Event", remembers=False, backoff=Backoff(shortest_seconds=0.02))
-    assert [step.deleted for step in steps(follow, 2) if isinstance(step, Listed)] == [[], []]
 
 
 class TestBackoff:
