@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Model, QuerySet
@@ -62,3 +63,18 @@ def one_after_another(name: str) -> Iterator[None]:
             yield
         finally:
             cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
+
+
+@contextmanager
+def alone(key: UUID) -> Iterator[bool]:
+    """Yield True if no other process has the key: a lock of the database session, gone if the process dies."""
+    number = key.int % (1 << 62)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [number])
+        (mine,) = cursor.fetchone()
+    try:
+        yield mine
+    finally:
+        if mine:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [number])

@@ -185,8 +185,10 @@ class Api:
         )
 
     def create(self, body: Json) -> Json:
-        """Post an object that asks a question and is not kept, such as an access review."""
-        return self._transport.request("POST", _path_of(body), body=body, repeatable=False)
+        """Create the object; raises ClusterRefused (409, AlreadyExists) if its name is taken."""
+        return self._transport.request(
+            "POST", _path_of(body), query={"fieldManager": MANAGER}, body=body, repeatable=False
+        )
 
     def json_patch(self, kind: str, namespace: str | None, name: str, operations: Objects) -> Json | None:
         return self._patch(kind, namespace, name, operations, "application/json-patch+json", repeatable=False)

@@ -20,7 +20,6 @@ class PortalConfig(AppConfig):
         from quotas import passes
         from quotas.accounting import spending
         from vitals import pulse
-        from workspaces import enqueue
 
         tick.connect(outbox.on_tick)
         tick.connect(keep_trail)
@@ -28,7 +27,6 @@ class PortalConfig(AppConfig):
         tick.connect(pulse.forget_gone)
         task_broker.began.connect(passes.on_worker_began)
         task_broker.began.connect(spending.on_worker_began)
-        task_broker.began.connect(enqueue.on_worker_began)
         post_spawn.connect(lambda **_: pulse.beat_beside("worker"), weak=False)
         post_spawn.connect(lambda **_: gc.freeze(), weak=False)  # as in `asgi.py`
 

@@ -14,17 +14,18 @@ class WorkspacesConfig(AppConfig):
         from accounts.signals import access_changed, ssh_keys_changed, token_revoked
         from accounts.trail import trail_words as trail
         from clusters.models import Cluster
-        from clusters.signals import networks_changed, objects_changed, reachability_changed, relisted, tick
+        from clusters.signals import networks_changed, reachability_changed, tick
+        from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
 
         from . import measures, notices, receivers, trail_words
         from .models import Event
         from .runs.holder import Workspaces
+        from .runs.reconciler import Reconciler
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
-        objects_changed.connect(receivers.on_objects_changed)
-        relisted.connect(receivers.on_relisted)
+        beside.register(Reconciler)
         reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)
         tick.connect(receivers.on_tick)

@@ -27,6 +27,7 @@ from clusters.nodes.pod_metrics import PodMetrics
 from clusters.transport import Json, Objects
 from clusters.watch import beside
 from clusters.watch.announcements import Announcements, send_signal
+from clusters.watch.beside import Beside
 from clusters.watch.changes import Changes
 from clusters.watch.networks import Networks
 from clusters.watch.reachability import Probe
@@ -143,7 +144,10 @@ class Pods(Mirrored):
             super().changed(step)
 
     def _is_ours(self, body: Json) -> bool:
-        return (body["metadata"].get("labels") or {}).get(INSTANCE) == self._installation
+        """Return True also for pods of a tenant's namespace without the label: somebody may have removed it."""
+        metadata = body["metadata"]
+        labelled = (metadata.get("labels") or {}).get(INSTANCE) == self._installation
+        return labelled or str(metadata.get("namespace", "")).startswith(NAMESPACE_PREFIX)
 
     def _tell(self, *, differs: bool) -> None:
         if differs:
@@ -220,7 +224,7 @@ class ClusterWatch:
         self.mirror = Mirror(partial(api_for, cluster))
         self._announcements = announcements
         self._lock = threading.Lock()
-        self._beside = [begin(cluster, self.mirror) for begin in beside.made]
+        self._beside: list[Beside] = [begin(cluster, self.mirror) for begin in beside.made]
         self._changes = Changes(cluster)
         self._own = [Probe(cluster, announcements), PodMetrics(cluster), Networks(cluster)]
         self._threads = [
@@ -250,7 +254,13 @@ class ClusterWatch:
         self._changes.add(step)
 
     def start(self) -> None:
-        for thread in (*self._own, self._changes, *self._threads, *self._beside):
+        everything: list[threading.Thread | Beside] = [
+            *self._own,
+            self._changes,
+            *self._threads,
+            *self._beside,
+        ]
+        for thread in everything:
             thread.start()
 
     def stop(self) -> None:
@@ -264,7 +274,13 @@ class ClusterWatch:
 
     def join(self, deadline: float) -> None:
         """Wait for the threads to end until `deadline`; one in the middle of a request ends with the process."""
-        for thread in (*self._beside, *self._threads, self._changes, *self._own[1:]):
+        ending: list[threading.Thread | Beside] = [
+            *self._beside,
+            *self._threads,
+            self._changes,
+            *self._own[1:],
+        ]
+        for thread in ending:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def listed(self, kind: str) -> None:

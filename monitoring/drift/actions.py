@@ -116,7 +116,7 @@ def recreate(actor: Actor, finding: Finding) -> bool:
         if finding.kind == "Pod" and finding.what == What.CHANGED:
             return _repair_pod(actor, finding, workspace, api)
         if finding.kind in ("Service", "Secret", "ConfigMap") or finding.what == What.CHANGED:
-            restore_object(admin_repair.wanted_object(workspace, finding.kind, api), api)
+            restore_object(admin_repair.wanted_object(workspace, finding.kind), api)
         else:  # its reconcile creates what is missing
             enqueue.reconcile([workspace.pk])
         _add_event(finding, "drift_recreated", by=actor.user.get_username())

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from clusters.labels import TENANT, WORKSPACE
 from monitoring.models import What
-from workspaces.receivers import OBJECT_NAME
+from workspaces.naming import OBJECT_NAME
 
 from .ownership import Difference, differences
 

@@ -13,13 +13,13 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from accounts.locks import alone
 from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Cluster
 from monitoring import enqueue
 from monitoring.models import Finding, Look
 from vitals.clock import is_near_now
-from workspaces.runs.reconcile import alone
 
 from .findings import LASTS, write
 from .survey import survey

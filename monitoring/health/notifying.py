@@ -21,7 +21,7 @@ from monitoring.health.rules import FOR_ADMINS, UNABLE
 from monitoring.health.xids import meaning_of
 from monitoring.models import Trouble
 from workspaces.models import Event, Phase, Workspace
-from workspaces.receivers import OBJECT_NAME
+from workspaces.naming import OBJECT_NAME
 from workspaces.runs import conditions
 from workspaces.runs.conditions import Condition
 

@@ -18,7 +18,7 @@ from clusters.models import Cluster, PodUsage
 from clusters.watch.watching import Changed
 from monitoring.health import judging
 from monitoring.models import FailedStart
-from workspaces.receivers import workspace_of
+from workspaces.naming import workspace_of
 
 NODE_REASONS = frozenset({"FailedCreatePodSandBox", "NetworkNotReady", "InspectFailed"})
 VOLUME_REASONS = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import Conflict
+from accounts.locks import alone
 from accounts.models import Scope
 from accounts.trail import audit
 from clusters import labels
@@ -30,7 +31,6 @@ from monitoring import enqueue
 from monitoring.models import IsolationProof
 from vitals.clock import is_near_now
 from workspaces.models import Image
-from workspaces.runs.reconcile import alone
 
 from . import judging, manifests
 from .judging import Outcome, Round, Verdict

@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.locks import alone
 from clusters import labels
 from clusters.api import Api
 from clusters.connections import api_for
@@ -28,7 +29,6 @@ from monitoring.health.judging import judge
 from monitoring.models import Validation
 from quotas.pools.nodes import free_on_each
 from vitals.clock import is_near_now
-from workspaces.runs.reconcile import alone
 
 from . import manifests, reading
 from .manifests import CONTAINER

@@ -17,10 +17,10 @@ from clusters.models import Cluster
 from quotas import admission
 from quotas.models import Claim, Flavor, Pool
 from tests.cast import Cast
+from tests.shared.looking import look
 from workspaces import enqueue
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Image, Workspace
-from workspaces.runs.reconcile import reconcile
 from workspaces.sizes.sizing import SizeAsked
 
 ENOUGH_SECONDS = 60
@@ -65,7 +65,7 @@ def drive(
         if Claim.objects.filter(pool=workspace.pool_id, state=Claim.State.WAITING).exists():
             admission.admit(workspace.pool_id)
         enqueue.reconcile([workspace.pk])
-        reconcile(workspace.pk)
+        look(workspace.pk)
         workspace.refresh_from_db()
         if done(workspace):
             return workspace

@@ -1,4 +1,4 @@
-"""Simulated cluster in memory, step by step: finalizers, foreground deletion, one pod per StatefulSet.
+"""Simulated cluster in memory, step by step: finalizers, names that can be taken once, pods that come up and end.
 
 A real API takes seconds for what this does in microseconds. Any call can be made to fail.
 """
@@ -15,7 +15,6 @@ from clusters.errors import ClusterRefused
 Object = dict[str, Any]
 Objects = list[Object]
 Key = tuple[str, str, str]
-OWNED = ("Pod", "Service", "Secret", "ConfigMap")
 
 
 class PlayedApi:
@@ -67,8 +66,18 @@ class PlayedApi:
             self.put({**there, **body, "metadata": {**metadata, **kept}})
         return deepcopy(self.objects[key])
 
-    def try_create(self, body: Object) -> None:
+    def create(self, body: Object) -> Object:
         self.before_call()
+        body = deepcopy(body)
+        metadata = body["metadata"]
+        key = (body["kind"], metadata.get("namespace", ""), metadata["name"])
+        if key in self.objects:
+            raise ClusterRefused(409, "AlreadyExists", f'{body["kind"]} "{key[2]}" already exists')
+        metadata["uid"] = f"uid-{next(self._numbers)}"
+        if body["kind"] == "Pod":
+            body["status"] = {"phase": "Pending"}
+        self.put(body)
+        return deepcopy(self.objects[key])
 
     def delete(
         self,
@@ -84,8 +93,6 @@ class PlayedApi:
         body = self.objects.get((kind, namespace or "", name))
         if body is None or uid not in (None, body["metadata"]["uid"]):
             return False
-        if propagation == "Foreground":
-            body["metadata"].setdefault("finalizers", []).append("foregroundDeletion")
         self.mark_deleted(body)
         return True
 
@@ -146,7 +153,7 @@ class PlayedApi:
 
     def step(self) -> bool:
         """Let every controller and node make one step. Return True if anything changed."""
-        steps = [self._bind, self._collect, self._create_pods, self._run_pods, self._give_address]
+        steps = [self._bind, self._run_pods, self._give_address]
         return sum(step() for step in steps) > 0
 
     def settle(self) -> None:
@@ -169,60 +176,6 @@ class PlayedApi:
             claim["status"] = {"phase": "Bound"}
             self.put(claim)
         return bool(unbound)
-
-    def _collect(self) -> bool:
-        """Delete in the foreground, and delete objects that have lost their owner."""
-        done = False
-        owners = {body["metadata"]["uid"]: body for body in self.of("StatefulSet")}
-        for body in self.of(*OWNED):
-            for reference in body["metadata"].get("ownerReferences", []):
-                owner = owners.get(reference["uid"])
-                gone = owner is None or owner["metadata"].get("deletionTimestamp")
-                if gone and not body["metadata"].get("deletionTimestamp"):
-                    self.mark_deleted(body)
-                    done = True
-        for uid, owner in owners.items():
-            if owner["metadata"].get("deletionTimestamp") and not self._owned(uid):
-                owner["metadata"]["finalizers"].remove("foregroundDeletion")
-                self.put(owner)
-                done = True
-        return done
-
-    def _owned(self, uid: str) -> Objects:
-        return [
-            body
-            for body in self.of(*OWNED)
-            if any(reference["uid"] == uid for reference in body["metadata"].get("ownerReferences", []))
-        ]
-
-    def _create_pods(self) -> bool:
-        done = False
-        for owner in self.of("StatefulSet"):
-            metadata, template = owner["metadata"], owner["spec"]["template"]
-            name = f"{metadata['name']}-0"
-            if metadata.get("deletionTimestamp") or not owner["spec"]["replicas"]:
-                continue
-            there = self.objects.get(("Pod", metadata["namespace"], name))
-            if there is None:
-                body = deepcopy(template)
-                body["kind"], body["status"] = "Pod", {"phase": "Pending"}
-                body["metadata"] |= {
-                    "name": name,
-                    "namespace": metadata["namespace"],
-                    "uid": f"uid-{next(self._numbers)}",
-                    "ownerReferences": [{"uid": metadata["uid"], "kind": "StatefulSet"}],
-                }
-                self.put(body)
-                done = True
-            elif self._outdated(there, template) and not there["metadata"].get("deletionTimestamp"):
-                self.mark_deleted(there)
-                done = True
-        return done
-
-    def _outdated(self, pod: Object, template: Object) -> bool:
-        """Return True if the pod has another revision or has ended: the controller makes it again."""
-        ended = pod["status"]["phase"] in ("Failed", "Succeeded")
-        return ended or pod["metadata"]["labels"] != template["metadata"]["labels"]
 
     def _run_pods(self) -> bool:
         return sum(self._run(pod) for pod in self.of("Pod")) > 0

@@ -55,9 +55,10 @@ def wanted(row: Workspace | None = None, **changes: Any) -> Wanted:
         "node": "gpu-1",
         "requested_cpu_millicores": 2000,
         "requested_memory_mib": 8192,
-        "secret": secret,
     }
-    return Wanted(**(values | changes))
+    made = Wanted(**(values | changes))
+    made.__dict__["secret"] = secret  # as if it had been read from rows
+    return made
 
 
 def claim(phase: str = "Bound", storage_class: str = "net-shared", **metadata: Any) -> dict[str, Any]:

@@ -14,11 +14,8 @@ __all__ = ["api", "cast", "house", "own_rights", "play", "played_cluster"]
 
 
 @pytest.fixture
-def play(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Play:
+def play(cast: Cast) -> Play:
     from tests.shared.played_api import PlayedApi
     from tests.workspaces.play import Play
-    from workspaces.runs import reconcile as reconciling
 
-    api = PlayedApi()
-    monkeypatch.setattr(reconciling, "api_for", lambda cluster: api)
-    return Play(cast, api)
+    return Play(cast, PlayedApi())

@@ -13,6 +13,7 @@ from quotas import admission
 from quotas.models import Claim
 from quotas.sharing import Portion
 from tests.cast import GIB, Cast
+from tests.shared.looking import PlayedMirror, look
 from tests.shared.played_api import PlayedApi
 from tests.shared.stage import GPU
 from tests.workspaces.specs import spec
@@ -20,7 +21,6 @@ from workspaces import enqueue
 from workspaces.launch.launch import launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-from workspaces.runs import reconcile as reconciling
 
 
 def leave_one_gpu(cast: Cast, node: str) -> None:
@@ -49,7 +49,7 @@ class Play:
     """A workspace of alice's on a simulated cluster."""
 
     def __init__(self, cast: Cast, api: PlayedApi) -> None:
-        self.cast, self.api = cast, api
+        self.cast, self.api, self.mirror = cast, api, PlayedMirror(api)
         self.id = launch(cast.alice, spec(name="exp")).pk
 
     @property
@@ -58,7 +58,7 @@ class Play:
 
     def look(self) -> Workspace:
         enqueue.reconcile([self.id])
-        reconciling.reconcile(self.id)
+        look(self.id, self.mirror)
         return self.row
 
     def until(

@@ -1,95 +1,70 @@
-"""Read a workspace's objects from its cluster: a handful of small requests, all selected by our labels."""
+"""Objects of one workspace, taken from the mirror of its cluster. Nothing is read but what the watch could not tell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
 
-from django.utils import timezone
-
-from clusters import labels
-from clusters.api import Api
+from clusters.mirror import Mirror
 from workspaces.models import Workspace
 
 from .observe import Object, Snapshot, condition
 
-USUAL = timedelta(seconds=15)  # for a step; the periodic pass looks at slower ones
 
-
-def labels_of(workspace: Workspace) -> dict[str, str]:
-    return labels.instance_selector() | {labels.WORKSPACE: str(workspace.pk)}
-
-
-def look_at(workspace: Workspace, api: Api) -> Snapshot:
-    """Read what is there now. StatefulSet before pods: if it is gone, no pod follows those that are seen."""
-    return Snapshot(
-        stateful_set=api.get("StatefulSet", workspace.tenant.namespace, workspace.object_name),
-        pods=all_of("Pod", workspace, [] if workspace.pod_ended else [f"{workspace.object_name}-0"], api),
-        volume_claims=all_of("PersistentVolumeClaim", workspace, workspace.volumes, api),
+def look_at(workspace: Workspace, mirror: Mirror) -> Snapshot:
+    """Return what is there as last heard."""
+    claims = claims_of(workspace, mirror)
+    pods = pods_of(workspace, mirror)
+    seen = Snapshot(
+        volume_claims=claims,
+        pods=pods,
+        service=mirror.get("Service", workspace.tenant.namespace, workspace.object_name),
+        binding_modes=binding_modes(claims, mirror),
     )
+    return with_reasons(seen, mirror)
 
 
-def all_of(kind: str, workspace: Workspace, known: Iterable[str], api: Api) -> list[Object]:
-    """Find objects by label, and known ones also by name: their labels may have been removed by hand."""
+def claims_of(workspace: Workspace, mirror: Mirror) -> list[Object]:
     namespace = workspace.tenant.namespace
-    found: list[Object] = [*api.list(kind, namespace=namespace, labels=labels_of(workspace))]
-    names = {body["metadata"]["name"] for body in found}
-    found += [
-        body for name in sorted({*known} - names) if (body := api.get(kind, namespace, name)) is not None
+    return [
+        *mirror.of("PersistentVolumeClaim", str(workspace.pk), also=workspace.volumes, namespace=namespace)
     ]
-    return found
 
 
-def look_closely(workspace: Workspace, api: Api) -> Snapshot:
-    """Read also what a start waits for. The StatefulSet owns the Service: without the one there is no other."""
-    seen = look_at(workspace, api)
-    if seen.stateful_set is None:
-        return seen
-    service = api.get("Service", workspace.tenant.namespace, workspace.object_name)
-    return replace(seen, service=service, binding_modes=binding_modes(seen.volume_claims, api))
+def pods_of(workspace: Workspace, mirror: Mirror) -> list[Object]:
+    """Return the workspace's pods. The last one seen is asked for before it counts as vanished."""
+    namespace, name = workspace.tenant.namespace, workspace.object_name
+    names = [name, f"{name}-0"]  # the second as a StatefulSet called it
+    pods: list[Object] = [*mirror.of("Pod", str(workspace.pk), also=names, namespace=namespace)]
+    if not workspace.pod_ended and all(pod["metadata"]["uid"] != workspace.pod_uid for pod in pods):
+        there = mirror.api.get("Pod", namespace, name)
+        if there is not None and there["metadata"]["uid"] == workspace.pod_uid:
+            pods.append(there)
+    return pods
 
 
-def look_at_storage(workspace: Workspace, seen: Snapshot, api: Api) -> Snapshot:
-    """Read the PVCs again if any was not bound."""
-    claims = seen.volume_claims
-    if any(claim.get("status", {}).get("phase") != "Bound" for claim in claims):
-        claims = api.list(
-            "PersistentVolumeClaim", namespace=workspace.tenant.namespace, labels=labels_of(workspace)
-        )
-    return replace(seen, volume_claims=claims, binding_modes=binding_modes(claims, api))
+def may_have_a_pod(workspace: Workspace, mirror: Mirror) -> bool:
+    """Return True if the run may have a pod that nobody has seen: its creation was asked for, and not yet reported."""
+    return mirror.api.get("Pod", workspace.tenant.namespace, workspace.object_name) is not None
 
 
-def read_trouble_details(workspace: Workspace, seen: Snapshot, api: Api) -> Snapshot:
-    """Read events and node, which explain a delay, if the watch reported a trouble or the step takes long."""
-    is_slow = timezone.now() - workspace.step_since > USUAL
+def with_reasons(seen: Snapshot, mirror: Mirror) -> Snapshot:
+    """Add what can explain a delay, unless all is well: events about the run's objects, and the pod's node."""
     pod = seen.pod
-    is_settled = pod and condition(pod, "Ready") == "True" and seen.service
-    if is_settled or not (workspace.warned or is_slow):
+    if pod and condition(pod, "Ready") == "True" and seen.service:
         return seen
-    node = pod["spec"].get("nodeName") if pod else None
-    events = events_about(workspace, seen, api)
-    return replace(seen, events=events, node=api.get("Node", None, node) if node else None)
+    about = [body for body in (*seen.volume_claims, *seen.pods, seen.service) if body]
+    events = [event for body in about for event in mirror.events_about(body["metadata"]["uid"])]
+    node = mirror.get("Node", None, pod["spec"]["nodeName"]) if pod and pod["spec"].get("nodeName") else None
+    return replace(seen, events=events, node=node)
 
 
-def binding_modes(claims: Sequence[Object], api: Api) -> dict[str, str]:
+def binding_modes(claims: Sequence[Object], mirror: Mirror) -> dict[str, str]:
     """Binding mode by storage class, for PVCs that are not bound yet."""
     pending = {
         claim["spec"].get("storageClassName", "")
         for claim in claims
-        if claim.get("status", {}).get("phase") == "Pending"
+        if claim.get("status", {}).get("phase", "Pending") == "Pending"
     }
-    found = {name: api.get("StorageClass", None, name) for name in pending - {""}}
+    found = {name: mirror.get("StorageClass", None, name) for name in pending - {""}}
     return {name: body.get("volumeBindingMode", "Immediate") for name, body in found.items() if body}
-
-
-def events_about(workspace: Workspace, seen: Snapshot, api: Api) -> list[dict[str, Any]]:
-    """Events that can explain why a start does not go on: of this run's objects only, by uid."""
-    controller = None if seen.pods else seen.stateful_set
-    about = [body for body in (*seen.volume_claims, *seen.pods, controller, seen.service) if body]
-    found: list[dict[str, Any]] = []
-    for body in about:
-        fields = {"involvedObject.uid": body["metadata"]["uid"]}
-        found += api.list("Event", namespace=workspace.tenant.namespace, fields=fields)
-    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from clusters import labels
@@ -13,12 +14,13 @@ from clusters.quantities import format_mib
 from quotas import sharing
 from workspaces import start
 
-from . import pod
+from . import pod as parts
 from .digest import HASH, digest_of
-from .tenancy import JUPYTER_PORT, SSH_PORT
+from .tenancy import JUPYTER_PORT, SSH_PORT, tenant_labels
 from .wanted import Wanted
 
 FINALIZER = "berth.dev/end-seen"
+START = "berth-start-"  # names of the ConfigMaps with the start script
 
 
 def volume_claims(wanted: Wanted) -> list[dict[str, Any]]:
@@ -40,71 +42,58 @@ def _claim(wanted: Wanted, role: str, storage_class: str, size_mib: int) -> dict
     return _object(wanted, "v1", "PersistentVolumeClaim", f"{wanted.name}-{role}", spec=spec)
 
 
-def stateful_set(wanted: Wanted, *, replicas: int) -> dict[str, Any]:
-    """StatefulSet of one pod, never two: the next comes when the last is gone, and that goes when its end was seen."""
-    template = {
-        "metadata": {
-            "labels": wanted.labels | {labels.RUN: str(wanted.run)},
-            "annotations": {
-                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-                **pod.gpu_parts(wanted).annotations,
-                **sharing.of(wanted.workspace.pool).avoiding(wanted.bad_gpus),
-            },
-            "finalizers": [FINALIZER],
-        },
-        "spec": pod.spec(wanted),
-    }
+def pod(wanted: Wanted) -> dict[str, Any]:
+    """Pod of a run. Its name is the workspace's own, so that there are never two: the next comes when this is gone, and
+    that goes when its end was seen."""
     body = _object(
-        wanted,
-        "apps/v1",
-        "StatefulSet",
-        wanted.name,
-        spec={
-            "replicas": replicas,
-            "serviceName": wanted.name,
-            # A template changed by a newer Berth or by hand never restarts a running pod.
-            "updateStrategy": {"type": "OnDelete"},
-            "selector": {"matchLabels": {labels.WORKSPACE: str(wanted.workspace.pk)}},
-            "template": template,
-        },
+        wanted, "v1", "Pod", wanted.name, spec=parts.spec(wanted, start_files(wanted)["metadata"]["name"])
     )
-    body["metadata"]["labels"][labels.RUN] = str(wanted.run)
+    body["metadata"] |= {
+        "labels": wanted.labels | {labels.RUN: str(wanted.run)},
+        "annotations": {
+            "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            **parts.gpu_parts(wanted).annotations,
+            **sharing.of(wanted.workspace.pool).avoiding(wanted.bad_gpus),
+        },
+        "finalizers": [FINALIZER],
+    }
     return body
 
 
-def trial_pod(wanted: Wanted) -> dict[str, Any]:
-    """Pod as the StatefulSet will create it, for a dry run: a refusal comes back as an answer."""
-    metadata = {
-        "name": f"{wanted.name}-0",
-        "namespace": wanted.namespace,
-        "labels": wanted.labels | {labels.RUN: str(wanted.run)},
-    }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod.spec(wanted)}
-
-
-def secret(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
+def secret(wanted: Wanted) -> dict[str, Any]:
     values = {
         "jupyter-token": wanted.secret.jupyter_token,
         "gateway-token": wanted.secret.gateway_token,
         "ssh_host_ed25519_key": wanted.secret.host_key,
         "authorized_keys": "".join(f"{key}\n" for key in wanted.secret.authorized_keys),
-    } | {pod.secret_env_key(name): value for name, value in wanted.secret.env.items()}
+    } | {parts.secret_env_key(name): value for name, value in wanted.secret.env.items()}
     data = {key: base64.b64encode(value.encode()).decode() for key, value in sorted(values.items())}
-    return _owned(_object(wanted, "v1", "Secret", wanted.name, type="Opaque", data=data), owner)
+    return _object(wanted, "v1", "Secret", wanted.name, type="Opaque", data=data)
 
 
-def config_map(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
-    """ConfigMap with the start script and the container's users: a uid needs a name, or SSH refuses the login."""
+def start_files(wanted: Wanted) -> dict[str, Any]:
+    """ConfigMap with the start script and the container's users, one for all workspaces of a namespace with the same.
+
+    A uid needs a name, or SSH refuses the login. The map is named after its content, and never changes.
+    """
     image = wanted.workspace.image
+    digest, data = _start_data(image.username, image.uid, image.gid, image.home, image.shell)
+    body = _object(wanted, "v1", "ConfigMap", f"{START}{digest}", data=dict(data), immutable=True)
+    body["metadata"]["labels"] = tenant_labels(wanted.workspace.tenant, wanted.instance)
+    return body
+
+
+@lru_cache
+def _start_data(username: str, uid: int, gid: int, home: str, shell: str) -> tuple[str, Mapping[str, str]]:
     passwd = (
         "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-        f"{image.username}:x:{image.uid}:{image.gid}:{image.username}:{image.home}:{image.shell}\n"
+        f"{username}:x:{uid}:{gid}:{username}:{home}:{shell}\n"
         "sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n"
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
     )
-    group = f"root:x:0:\n{image.username}:x:{image.gid}:\nnogroup:x:65534:\n"
+    group = f"root:x:0:\n{username}:x:{gid}:\nnogroup:x:65534:\n"
     data = {**start.files(), "passwd": passwd, "group": group}
-    return _owned(_object(wanted, "v1", "ConfigMap", wanted.name, data=data), owner)
+    return digest_of(data), data
 
 
 SERVICE_TYPES = {
@@ -114,11 +103,11 @@ SERVICE_TYPES = {
 }
 
 
-def service(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
+def service(wanted: Wanted) -> dict[str, Any]:
     """Service of the workspace. It answers also while Jupyter is not ready: SSH must not die with a frozen notebook.
 
     An image that offers nothing that is published still gets one, since no Service can be without ports: within the
-    cluster alone.
+    cluster alone. Nobody watches Secrets, so the Service's digest tells whether its Secret is the wanted one, too.
     """
     cluster, image = wanted.cluster, wanted.workspace.image
     jupyter = {"name": "jupyter", "port": JUPYTER_PORT, "targetPort": JUPYTER_PORT, "protocol": "TCP"}
@@ -133,7 +122,9 @@ def service(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
     }
     if spec["type"] == "LoadBalancer":
         spec["allocateLoadBalancerNodePorts"] = False
-    return _owned(_object(wanted, "v1", "Service", wanted.name, spec=spec), owner)
+    body = _object(wanted, "v1", "Service", wanted.name, spec=spec)
+    body["metadata"]["annotations"] = {HASH: digest_of([body, secret(wanted)])}
+    return body
 
 
 def publishes_jupyter(cluster: Cluster) -> bool:
@@ -146,27 +137,3 @@ def publishes_jupyter(cluster: Cluster) -> bool:
 def _object(wanted: Wanted, api: str, kind: str, name: str, **body: Any) -> dict[str, Any]:
     metadata = {"name": name, "namespace": wanted.namespace, "labels": wanted.labels}
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **body}
-
-
-def _owned(body: dict[str, Any], owner: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the StatefulSet the owner, so that nothing of a run is left when the set is deleted."""
-    body["metadata"]["ownerReferences"] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "StatefulSet",
-            "name": owner["metadata"]["name"],
-            "uid": owner["metadata"]["uid"],
-            "blockOwnerDeletion": True,  # the set goes last, so one watch reports the end of all
-        }
-    ]
-    return body
-
-
-def stamped(body: dict[str, Any]) -> dict[str, Any]:
-    """Add the digest of the object, so that only what differs is applied again."""
-    digest = digest_of(body)
-    metadata = body["metadata"]
-    return {
-        **body,
-        "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), HASH: digest}},
-    }

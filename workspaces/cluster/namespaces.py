@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from accounts.models import Tenant
 from clusters import labels
-from clusters.api import Api
+from clusters.mirror import Mirror
 from clusters.models import Cluster
-from quotas.allowed.ceilings import ceilings
 
-from . import tenancy
 from .digest import HASH
 from .observe import Blocked, Outcome
+from .wanted import Shared
 
 
-def ensure_tenant(tenant: Tenant, cluster: Cluster, instance: UUID, api: Api) -> None:
+def ensure_tenant(tenant: Tenant, cluster: Cluster, shared: Shared, mirror: Mirror) -> None:
     """Apply the namespace and its contents if they differ from what is wanted; the namespace's digest comes last.
 
     Raises Blocked if the namespace belongs to somebody else or is being deleted.
     """
-    namespace, *inside = tenancy.objects(tenant, cluster, instance, ceilings(tenant, cluster))
-    there = api.get("Namespace", None, tenant.namespace)
+    namespace, *inside = shared.tenant_objects(tenant, cluster)
+    there = mirror.get("Namespace", None, tenant.namespace) or mirror.api.get(
+        "Namespace", None, tenant.namespace
+    )
     if there is not None:
         metadata = there["metadata"]
-        if metadata.get("labels", {}).get(labels.INSTANCE) != str(instance):
+        if metadata.get("labels", {}).get(labels.INSTANCE) != str(shared.instance):
             raise Blocked("namespace_foreign", Outcome.FAIL, namespace=tenant.namespace)
         if metadata.get("deletionTimestamp"):
             raise Blocked("namespace_terminating", Outcome.WAIT, namespace=tenant.namespace)
@@ -35,7 +34,7 @@ def ensure_tenant(tenant: Tenant, cluster: Cluster, instance: UUID, api: Api) ->
             **namespace,
             "metadata": {k: v for k, v in namespace["metadata"].items() if k != "annotations"},
         }
-        api.apply(unmarked)
+        mirror.apply(unmarked)
     for body in inside:
-        api.apply(body)
-    api.apply(namespace)
+        mirror.apply(body)
+    mirror.apply(namespace)

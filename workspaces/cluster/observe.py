@@ -31,11 +31,9 @@ MOUNT_REASONS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
 CLAIM_REASONS = {"ProvisioningFailed", "FailedBinding"}
 SERVICE_REASONS = {"AllocationFailed", "SyncLoadBalancerFailed"}
 SANDBOX_REASONS = {"FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "NodeNotReady"}
-PULL_REASON, CREATE_REASON = "Failed", "FailedCreate"
+PULL_REASON = "Failed"
 # Reasons of events about troubles; all other events say no more than the objects do.
-TROUBLE_REASONS = (
-    MOUNT_REASONS | CLAIM_REASONS | SERVICE_REASONS | SANDBOX_REASONS | {PULL_REASON, CREATE_REASON}
-)
+TROUBLE_REASONS = MOUNT_REASONS | CLAIM_REASONS | SERVICE_REASONS | SANDBOX_REASONS | {PULL_REASON}
 FIRST_USE = "WaitForFirstConsumer"
 LONGEST_RAW = 2000
 DELETED, EVICTED = "Deleted", "Evicted"
@@ -81,12 +79,11 @@ class Snapshot:
     """Raw objects of one workspace, as last read. `binding_modes`: storage class name to its mode."""
 
     volume_claims: Sequence[Object] = ()
-    stateful_set: Object | None = None
     pods: Sequence[Object] = ()
     service: Object | None = None
     events: Sequence[Object] = ()
     binding_modes: Mapping[str, str] = field(default_factory=dict)
-    # The pod's node; read only while the pod is not ready.
+    # The pod's node; only while the pod is not ready.
     node: Object | None = None
 
     @property
@@ -123,7 +120,7 @@ def observe(seen: Snapshot, *, run: str, claims_wanted: int, node_address: str =
         True,  # admission: only an admitted claim is brought up
         len(seen.volume_claims) >= claims_wanted
         and all(accepted(claim, seen.binding_modes) for claim in seen.volume_claims),
-        started_set(seen.stateful_set, run),
+        bool(pod and is_of(run, pod)),
         bool(pod and pod["spec"].get("nodeName")),
         bool(pod and has_image(pod)),
         bool(pod and (has_started(pod) or condition(pod, "PodReadyToStartContainers") == "True")),
@@ -131,7 +128,7 @@ def observe(seen: Snapshot, *, run: str, claims_wanted: int, node_address: str =
         bool(host),
     ]
     done = next((index for index, there in enumerate(evidence) if not there), len(STEPS))
-    ended = "" if pod is None or not terminal(pod) else end_reason(pod)
+    ended = "" if pod is None or not end_proven(pod) else end_reason(pod)
     return Observation(
         done=done,
         trouble=None if done == len(STEPS) else trouble(seen),
@@ -158,21 +155,6 @@ def accepted(claim: Object, binding_modes: Mapping[str, str]) -> bool:
     return phase == "Bound" or (
         phase == "Pending" and binding_modes.get(claim["spec"].get("storageClassName", "")) == FIRST_USE
     )
-
-
-def started_set(stateful_set: Object | None, run: str) -> bool:
-    """Return True if this run's StatefulSet asks for its pod and is not being deleted (an apply would be lost)."""
-    return bool(
-        stateful_set
-        and not stateful_set["metadata"].get("deletionTimestamp")
-        and run_of(stateful_set) == run
-        and stateful_set["spec"].get("replicas") == 1
-    )
-
-
-def run_of(stateful_set: Object) -> str:
-    """Run of the set's pods. Read from the pod template, since the set's own labels are easily removed."""
-    return str(stateful_set["spec"]["template"]["metadata"]["labels"].get(RUN))
 
 
 def container_status(pod: Object) -> Object:
@@ -281,17 +263,17 @@ def trouble(seen: Snapshot) -> Trouble | None:
     if unbound and (found := _from_events(seen, CLAIM_REASONS, "PersistentVolumeClaim", "volume")):
         return found
     if pod is None:
-        return _from_events(seen, {CREATE_REASON}, "StatefulSet", "admission", Outcome.REQUEUE, 120)
+        return None
     if rejected(pod):
         text = f"{pod['status'].get('reason', '')}: {pod['status'].get('message', '')}"
-        return explain_trouble("container", text, Outcome.REQUEUE, 120)
+        return explain_trouble("container", text, Outcome.REQUEUE)
     if not pod["spec"].get("nodeName"):
         return _unplaced(pod)
     return _on_node(seen, pod)
 
 
 def rejected(pod: Object) -> bool:
-    """Return True if the kubelet rejected the pod (UnexpectedAdmissionError, OutOf…): the controller tries again."""
+    """Return True if the kubelet rejected the pod (UnexpectedAdmissionError, OutOf…): nothing of it ever ran."""
     reason = pod.get("status", {}).get("reason") or ""
     return terminal(pod) and (
         reason in ("UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError")

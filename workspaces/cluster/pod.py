@@ -27,7 +27,8 @@ ITSELF = ("localhost", "127.0.0.1", "::1")  # notebooks speak to their own serve
 NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-def spec(wanted: Wanted) -> dict[str, Any]:
+def spec(wanted: Wanted, start_files: str) -> dict[str, Any]:
+    """Spec of the pod. `start_files`: name of the ConfigMap with the start script."""
     workspace = wanted.workspace
     pool, image, cluster = workspace.pool, workspace.image, wanted.cluster
     body: dict[str, Any] = {
@@ -51,7 +52,7 @@ def spec(wanted: Wanted) -> dict[str, Any]:
             *({"key": key, "operator": "Exists", "effect": "NoExecute"} for key in NODE_TROUBLES),
         ],
         "containers": [container(wanted)],
-        "volumes": volumes(wanted),
+        "volumes": volumes(wanted, start_files),
     }
     if scheduler := gpu_parts(wanted).scheduler:
         body["schedulerName"] = scheduler
@@ -195,11 +196,11 @@ def mounts(wanted: Wanted) -> list[dict[str, Any]]:
     return entries
 
 
-def volumes(wanted: Wanted) -> list[dict[str, Any]]:
+def volumes(wanted: Wanted, start_files: str) -> list[dict[str, Any]]:
     """Volumes of the pod. /dev/shm is memory within the container's limit: 64 MiB of it kill PyTorch's data loaders."""
     name = wanted.name
     entries: list[dict[str, Any]] = [
-        {"name": "start", "configMap": {"name": name, "defaultMode": 0o555}},
+        {"name": "start", "configMap": {"name": start_files, "defaultMode": 0o555}},
         {"name": "secret", "secret": {"secretName": name, "defaultMode": 0o440}},
         {"name": "home", "persistentVolumeClaim": {"claimName": f"{name}-home"}},
     ]

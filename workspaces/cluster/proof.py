@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clusters.api import Api
+from clusters.mirror import Mirror
 from workspaces.models import Workspace
 from workspaces.state.live import changing
 
@@ -36,13 +37,30 @@ def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:
         return True
 
 
-def remove_finalizer(pod: Object, api: Api) -> None:
+def delete_pod(pod: Object, mirror: Mirror) -> bool:
+    """Bring a pod one step nearer to its end. Return True if that is proven, and recorded before, and nothing holds it.
+
+    A pod of the time when each workspace had a StatefulSet goes with its set, which would make it again.
+    """
+    metadata = pod["metadata"]
+    for owner in metadata.get("ownerReferences") or []:
+        if owner["kind"] == "StatefulSet":
+            mirror.delete("StatefulSet", metadata["namespace"], owner["name"], uid=owner["uid"])
+    if not metadata.get("deletionTimestamp"):
+        mirror.delete("Pod", metadata["namespace"], metadata["name"], uid=metadata["uid"])
+    if end_proven(pod):
+        remove_finalizer(pod, mirror)
+        return True
+    return False
+
+
+def remove_finalizer(pod: Object, cluster: Mirror | Api) -> None:
     """Remove our finalizer from a pod whose end is proven; only that one entry, and only while it is there."""
     finalizers = pod["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:
         return
     path = f"/metadata/finalizers/{finalizers.index(FINALIZER)}"
-    api.json_patch(
+    cluster.json_patch(
         "Pod",
         pod["metadata"]["namespace"],
         pod["metadata"]["name"],

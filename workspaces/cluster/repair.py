@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from clusters.api import Api
 from clusters.labels import RUN
+from clusters.mirror import Mirror
 
 from .manifests import FINALIZER
 from .observe import Object, Snapshot, going
 from .wanted import Wanted
 
 
-def restore_labels(body: Object, wanted: Mapping[str, str], api: Api) -> Object:
+def restore_labels(body: Object, wanted: Mapping[str, str], mirror: Mirror) -> Object:
     """Return the object with its labels, repaired if needed."""
     metadata = body["metadata"]
     if wanted.items() <= (metadata.get("labels") or {}).items():
         return body
     labels = {"metadata": {"labels": dict(wanted)}}
-    return api.merge_patch(body["kind"], metadata["namespace"], metadata["name"], labels) or body
+    return mirror.merge_patch(body["kind"], metadata["namespace"], metadata["name"], labels) or body
 
 
-def restore_pod(seen: Snapshot, wanted: Wanted, api: Api) -> Snapshot:
+def restore_pod(seen: Snapshot, wanted: Wanted, mirror: Mirror) -> Snapshot:
     """Repair labels and finalizer of the run's pod. The uid identifies the pod even if nothing else does."""
     running = None if wanted.workspace.pod_ended else wanted.workspace.pod_uid
 
     def back(pod: Object) -> Object:
         if pod["metadata"]["uid"] != running:
             return pod
-        pod = restore_labels(pod, {**wanted.labels, RUN: str(wanted.run)}, api)
+        pod = restore_labels(pod, {**wanted.labels, RUN: str(wanted.run)}, mirror)
         if not going(pod):
-            restore_finalizer(pod, api)
+            restore_finalizer(pod, mirror)
         return pod
 
     return replace(seen, pods=[back(pod) for pod in seen.pods])
 
 
-def restore_finalizer(pod: Object, api: Api) -> None:
+def restore_finalizer(pod: Object, mirror: Mirror) -> None:
     """Add our finalizer: otherwise the pod could vanish before its end was seen."""
     metadata = pod["metadata"]
     others = metadata.get("finalizers") or []
@@ -45,4 +45,4 @@ def restore_finalizer(pod: Object, api: Api) -> None:
         return
     operation = {"op": "add", "path": "/metadata/finalizers", "value": [*others, FINALIZER]}
     unchanged = {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}
-    api.json_patch("Pod", metadata["namespace"], metadata["name"], [unchanged, operation])
+    mirror.json_patch("Pod", metadata["namespace"], metadata["name"], [unchanged, operation])

@@ -7,38 +7,55 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clusters.api import Api
 from clusters.errors import ClusterRefused
+from clusters.labels import WORKSPACE
+from clusters.mirror import Mirror
+from clusters.models import Installation
 from workspaces.models import NO_DEADLINE, Desired, Event, Workspace
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 
-from .look import all_of
+from .look import claims_of
 from .observe import Blocked, Object, Outcome
+from .repair import restore_labels
+from .tenancy import tenant_labels
 
 
-def keep_data(workspace: Workspace, claims: Sequence[Object], api: Api) -> None:
+def keep_data(workspace: Workspace, claims: Sequence[Object], mirror: Mirror) -> None:
     """Set the volume of every bound PVC to Retain, so that even a deleted namespace deletes no data."""
     for claim in claims:
         name, volume = claim["metadata"]["name"], claim["spec"].get("volumeName", "")
         bound = claim.get("status", {}).get("phase") == "Bound"
         if bound and workspace.volumes.get(name) != volume:
-            set_reclaim(volume, "Retain", api)
+            set_reclaim(volume, "Retain", mirror)
             with changing(workspace.pk) as row:
                 row.volumes = {**row.volumes, name: volume}
             workspace.volumes = row.volumes
 
 
-def make_claim(workspace: Workspace, body: dict[str, Any], api: Api) -> Object:
-    """Create a PVC. If its volume was kept when somebody deleted the PVC, bind that volume, never an empty one."""
+def make_claim(workspace: Workspace, body: dict[str, Any], mirror: Mirror) -> Object:
+    """Create a PVC, or return the one that is there: its name can be taken once.
+
+    If its volume was kept when somebody deleted the PVC, bind that volume, never an empty one.
+    """
     name = body["metadata"]["name"]
     if volume := workspace.volumes.get(name):
-        free_for(name, body["metadata"]["namespace"], volume, api)
+        free_for(name, body["metadata"]["namespace"], volume, mirror)
         body = {**body, "spec": {**body["spec"], "volumeName": volume}}
-    return api.apply(body)
+    try:
+        return mirror.create(body)
+    except ClusterRefused as refusal:
+        there = (
+            mirror.api.get(body["kind"], body["metadata"]["namespace"], name)
+            if refusal.status == 409
+            else None
+        )
+        if there is None:
+            raise
+        return restore_labels(there, body["metadata"]["labels"], mirror)
 
 
-def free_for(claim: str, namespace: str, volume: str, api: Api) -> None:
+def free_for(claim: str, namespace: str, volume: str, mirror: Mirror) -> None:
     """Let the next PVC of that name bind the released volume. Raise Blocked if it is not that PVC's any more."""
     reference = "/spec/claimRef"
     operations = [
@@ -47,7 +64,7 @@ def free_for(claim: str, namespace: str, volume: str, api: Api) -> None:
         {"op": "add", "path": f"{reference}/uid", "value": ""},
     ]
     try:
-        freed = api.json_patch("PersistentVolume", None, volume, operations)
+        freed = mirror.json_patch("PersistentVolume", None, volume, operations)
     except ClusterRefused as refusal:
         if refusal.status != 422:
             raise
@@ -56,10 +73,14 @@ def free_for(claim: str, namespace: str, volume: str, api: Api) -> None:
         raise Blocked("volume_gone", Outcome.FAIL, claim=claim, volume=volume)
 
 
-def alert_deleted(workspace: Workspace, claims: Sequence[Object]) -> None:
+def alert_deleted(workspace: Workspace, claims: Sequence[Object], mirror: Mirror) -> None:
     """Report at once, also while the workspace is stopped, that somebody deletes a PVC whose data is to be kept."""
     staying = {c["metadata"]["name"] for c in claims if not c["metadata"].get("deletionTimestamp")}
+    if workspace.desired == Desired.DELETED or "volume_deleted" in workspace.troubles:
+        return
     for claim in sorted(workspace.volumes.keys() - staying):
+        if is_unlabelled(workspace, claim, mirror):
+            continue
         with changing(workspace.pk) as row:
             if row.desired == Desired.DELETED or "volume_deleted" in row.troubles:
                 return
@@ -69,17 +90,28 @@ def alert_deleted(workspace: Workspace, claims: Sequence[Object]) -> None:
             add_event(row, "volume_deleted", level=Event.Level.ERROR, **data)
 
 
-def set_reclaim(volume: str, policy: str, api: Api) -> None:
-    api.merge_patch("PersistentVolume", None, volume, {"spec": {"persistentVolumeReclaimPolicy": policy}})
+def is_unlabelled(workspace: Workspace, claim: str, mirror: Mirror) -> bool:
+    """Return True if the PVC is there, and only its labels are not, by which the watch selects. Give them back."""
+    there = mirror.api.get("PersistentVolumeClaim", workspace.tenant.namespace, claim)
+    if there is None or there["metadata"].get("deletionTimestamp"):
+        return False
+    wanted = tenant_labels(workspace.tenant, Installation.current_id()) | {WORKSPACE: str(workspace.pk)}
+    restore_labels(there, wanted, mirror)
+    return True
 
 
-def delete_volumes(workspace: Workspace, api: Api) -> bool:
+def set_reclaim(volume: str, policy: str, mirror: Mirror) -> None:
+    mirror.merge_patch("PersistentVolume", None, volume, {"spec": {"persistentVolumeReclaimPolicy": policy}})
+
+
+def delete_volumes(workspace: Workspace, mirror: Mirror) -> bool:
     """Delete home and disk with their data, as the owner asked. Return True if anything is still there."""
-    claims = all_of("PersistentVolumeClaim", workspace, workspace.volumes, api)
+    claims = claims_of(workspace, mirror)
     for claim in claims:
         metadata = claim["metadata"]
+        if metadata.get("deletionTimestamp"):
+            continue
         if volume := claim["spec"].get("volumeName"):
-            set_reclaim(volume, "Delete", api)
-        if not metadata.get("deletionTimestamp"):
-            api.delete("PersistentVolumeClaim", metadata["namespace"], metadata["name"], uid=metadata["uid"])
+            set_reclaim(volume, "Delete", mirror)
+        mirror.delete("PersistentVolumeClaim", metadata["namespace"], metadata["name"], uid=metadata["uid"])
     return bool(claims)

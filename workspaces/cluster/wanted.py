@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
 from uuid import UUID
 
 from accounts.credentials.secrets import decrypt
+from accounts.models import Tenant
 from clusters import labels
 from clusters.models import Cluster, Gpu, Installation
 from quotas import sharing
+from quotas.allowed.ceilings import ceilings
 from quotas.models import Claim, Pool
 from quotas.pools.nodes import unwell_nodes
 from workspaces.access import owner_may_use
 from workspaces.models import Workspace
 from workspaces.state import jupyter
 
+from . import tenancy
 from .tenancy import tenant_labels
 
 
@@ -30,11 +35,15 @@ class Wanted:
     node: str
     requested_cpu_millicores: int
     requested_memory_mib: int
-    secret: SecretValues
     # GPUs that it must not get, if the way of sharing supports that.
     bad_gpus: tuple[str, ...] = ()
     # Nodes that it must not start on, though Kubernetes would place it there.
     unwell_nodes: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def secret(self) -> SecretValues:
+        """Values in clear, made only when they are needed."""
+        return secret_values(self.workspace)
 
     @property
     def namespace(self) -> str:
@@ -77,32 +86,51 @@ def label_value(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:63].strip("-_.")
 
 
-def wanted_of(workspace: Workspace, claim: Claim) -> Wanted:
-    secret = workspace.secret
+class Shared:
+    """What several looks need, read once for a batch of them."""
+
+    @cached_property
+    def instance(self) -> UUID:
+        return Installation.current_id()
+
+    @lru_cache  # noqa: B019  (it lives as long as the batch)
+    def tenant_objects(self, tenant: Tenant, cluster: Cluster) -> list[dict[str, Any]]:
+        return tenancy.objects(tenant, cluster, self.instance, ceilings(tenant, cluster))
+
+    @lru_cache  # noqa: B019
+    def unwell_nodes(self, pool: Pool) -> Mapping[str, str]:
+        return unwell_nodes(pool)
+
+    @lru_cache  # noqa: B019
+    def bad_gpus(self, pool: Pool) -> tuple[str, ...]:
+        if not sharing.of(pool).avoid_annotation:
+            return ()
+        bad = Gpu.objects.filter(cluster=pool.cluster_id).exclude(out_code="")
+        return tuple(bad.order_by("uuid").values_list("uuid", flat=True))
+
+
+def wanted_of(workspace: Workspace, claim: Claim, shared: Shared) -> Wanted:
     return Wanted(
         workspace=workspace,
-        instance=Installation.current_id(),
+        instance=shared.instance,
         run=claim.pk,
         node=claim.node,
         requested_cpu_millicores=claim.cpu_millicores,
         requested_memory_mib=claim.memory_mib,
-        bad_gpus=avoided(workspace.pool),
-        unwell_nodes={} if workspace.ready_at else unwell_nodes(workspace.pool),
-        secret=SecretValues(
-            jupyter_token=jupyter.token(workspace),
-            gateway_token=jupyter.gateway_token(workspace),
-            host_key=decrypt(secret.host_key),
-            authorized_keys=authorized_keys(workspace),
-            env=secret.clear_env(),
-        ),
+        bad_gpus=shared.bad_gpus(workspace.pool),
+        unwell_nodes={} if workspace.ready_at else shared.unwell_nodes(workspace.pool),
     )
 
 
-def avoided(pool: Pool) -> tuple[str, ...]:
-    if not sharing.of(pool).avoid_annotation:
-        return ()
-    bad = Gpu.objects.filter(cluster=pool.cluster_id).exclude(out_code="")
-    return tuple(bad.order_by("uuid").values_list("uuid", flat=True))
+def secret_values(workspace: Workspace) -> SecretValues:
+    secret = workspace.secret
+    return SecretValues(
+        jupyter_token=jupyter.token(workspace),
+        gateway_token=jupyter.gateway_token(workspace),
+        host_key=decrypt(secret.host_key),
+        authorized_keys=authorized_keys(workspace),
+        env=secret.clear_env(),
+    )
 
 
 def authorized_keys(workspace: Workspace) -> list[str]:

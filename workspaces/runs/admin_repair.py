@@ -13,11 +13,9 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.models import Scope
-from clusters.api import Api
 from quotas.models import Claim
 from workspaces.cluster import manifests
-from workspaces.cluster.observe import run_of
-from workspaces.cluster.wanted import wanted_of
+from workspaces.cluster.wanted import Shared, wanted_of
 from workspaces.launch.keys import make_secret
 from workspaces.models import Event, Workspace
 from workspaces.state.live import changing
@@ -28,23 +26,17 @@ from workspaces.state.transitions import Move, move
 from .lifecycle import audited_change, restart_run
 
 
-def wanted_object(workspace: Workspace, kind: str, api: Api) -> dict[str, Any]:
-    """Return a StatefulSet, Service, Secret or ConfigMap as the current run wants it. Raise Conflict without a run."""
+def wanted_object(workspace: Workspace, kind: str) -> dict[str, Any]:
+    """Return the Service or Secret as the current run wants it. Raise Conflict without a run."""
     claim = claim_of(workspace, Claim.State.ADMITTED)
-    owner = api.get("StatefulSet", workspace.tenant.namespace, workspace.object_name)
-    if claim is None or owner is None or run_of(owner) != str(claim.pk):
+    if claim is None:
         raise Conflict(
             "not_running",
             _("It is not running now, so nothing was created for it."),
             _("Its next start creates everything again."),
         )
-    wanted = wanted_of(workspace, claim)
-    if kind == "StatefulSet":
-        body = manifests.stateful_set(wanted, replicas=1)
-        body["metadata"]["uid"] = owner["metadata"]["uid"]
-        return body
-    makers = {"Service": manifests.service, "Secret": manifests.secret, "ConfigMap": manifests.config_map}
-    return manifests.stamped(makers[kind](wanted, owner))
+    wanted = wanted_of(workspace, claim, Shared())
+    return {"Service": manifests.service, "Secret": manifests.secret}[kind](wanted)
 
 
 def restart(actor: Actor, workspace: Workspace) -> bool:

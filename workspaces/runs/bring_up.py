@@ -9,32 +9,30 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from clusters.api import Api
 from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
-from clusters.labels import RUN
+from clusters.mirror import Mirror
 from clusters.unknown_causes import count, digest_of
 from quotas import admission
 from quotas.models import Claim
 from workspaces import enqueue
 from workspaces.cluster import drivers, manifests, observe
 from workspaces.cluster.digest import HASH
-from workspaces.cluster.look import look_at_storage, look_closely, read_trouble_details
+from workspaces.cluster.look import binding_modes, look_at
 from workspaces.cluster.namespaces import ensure_tenant
 from workspaces.cluster.observe import (
     DELETED,
     Blocked,
-    Object,
     Observation,
     Outcome,
     Snapshot,
     Trouble,
     explain_trouble,
 )
-from workspaces.cluster.proof import note_pods, remove_finalizer
+from workspaces.cluster.proof import delete_pod, note_pods
 from workspaces.cluster.repair import restore_labels, restore_pod
 from workspaces.cluster.volumes import alert_deleted, free_for, keep_data, make_claim
-from workspaces.cluster.wanted import Wanted, wanted_of
+from workspaces.cluster.wanted import Shared, Wanted, wanted_of
 from workspaces.models import NO_DEADLINE, STEPS, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
@@ -50,43 +48,57 @@ INTERRUPTIONS_WITHIN = timedelta(minutes=10)
 MOST_UNEXPLAINED = 10
 
 
-def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
-    """Run one pass: apply what is missing or differs, then record what is seen."""
-    wanted = wanted_of(workspace, claim)
-    seen = restore_pod(look_closely(workspace, api), wanted, api)
-    seen, in_the_way = make(wanted, seen, api)
-    seen = set_aside_earlier(seen, workspace, api)
-    keep_data(workspace, seen.volume_claims, api)
-    alert_deleted(workspace, seen.volume_claims)
+def bring_up(workspace: Workspace, claim: Claim, mirror: Mirror, shared: Shared) -> None:
+    """Run one pass: make what is missing or differs, then record what is seen."""
+    wanted = wanted_of(workspace, claim, shared)
+    seen = restore_pod(look_at(workspace, mirror), wanted, mirror)
+    in_the_way = None
+    if not is_whole(wanted, seen):
+        seen, in_the_way = make(wanted, seen, mirror, shared)
+    seen = set_aside_earlier(seen, workspace, mirror)
+    keep_data(workspace, seen.volume_claims, mirror)
+    alert_deleted(workspace, seen.volume_claims, mirror)
     if not note_pods(workspace, seen.pods):
         pod_vanished(workspace)
         return
-    release_rejected(seen, api)
     observation = observe.observe(
-        read_trouble_details(workspace, seen, api),
+        seen,
         run=str(claim.pk),
         claims_wanted=len(manifests.volume_claims(wanted)),
         node_address=wanted.cluster.node_address,
     )
-    if record(workspace, observation, in_the_way or observation.trouble):
-        enqueue.reconcile([workspace.pk])
+    trouble = in_the_way or observation.trouble
+    if is_settled(workspace, observation, trouble):
+        return
+    if record(workspace, observation, trouble):
+        enqueue.reconcile([workspace.pk], urgent=True)
 
 
 # --- make what is missing
 
 
-def make(wanted: Wanted, seen: Snapshot, api: Api) -> tuple[Snapshot, Trouble | None]:
-    """Apply what is missing, in the order of the steps. A refusal ends this and is returned, explained.
+def is_whole(wanted: Wanted, seen: Snapshot) -> bool:
+    """Return True if the run has its objects, and nobody asked to compare them: then a look only takes note of
+    progress."""
+    run = str(wanted.run)
+    return (
+        wanted.workspace.dirty_since is None
+        and seen.service is not None
+        and len(seen.volume_claims) >= len(manifests.volume_claims(wanted))
+        and any(observe.is_of(run, pod) for pod in seen.pods)
+    )
 
-    The answer of an apply replaces the object seen before: nothing is read twice.
-    """
+
+def make(wanted: Wanted, seen: Snapshot, mirror: Mirror, shared: Shared) -> tuple[Snapshot, Trouble | None]:
+    """Make what is missing, in the order of the steps. A refusal ends this and is returned, explained."""
     if (out := node_out(wanted, seen)) is not None:
         return seen, out
     try:
-        ensure_tenant(wanted.workspace.tenant, wanted.cluster, wanted.instance, api)
-        make_driver_volume(wanted, api)
-        seen = make_volume_claims(wanted, seen, api)
-        seen = make_container(wanted, seen, api)
+        ensure_tenant(wanted.workspace.tenant, wanted.cluster, shared, mirror)
+        make_driver_volume(wanted, mirror)
+        seen = make_volume_claims(wanted, seen, mirror)
+        seen = make_ways_in(wanted, seen, mirror)
+        seen = make_pod(wanted, seen, mirror)
     except Blocked as blocked:
         return seen, blocked.trouble
     except ClusterRefused as refusal:
@@ -98,9 +110,7 @@ def node_out(wanted: Wanted, seen: Snapshot) -> Trouble | None:
     """Return a trouble that requeues the run if its node became unwell before the start: the pod would wait in vain,
     and the queue knows when that node, or another, has room."""
     code = wanted.unwell_nodes.get(wanted.node)
-    has_begun = observe.started_set(seen.stateful_set, str(wanted.run)) or any(
-        observe.is_of(str(wanted.run), pod) for pod in seen.pods
-    )
+    has_begun = any(observe.is_of(str(wanted.run), pod) for pod in seen.pods)
     if code is None or has_begun:
         return None
     return Trouble(Diagnosis(code, {"node": wanted.node}), Outcome.REQUEUE)
@@ -116,111 +126,71 @@ def refused(refusal: ClusterRefused) -> Trouble:
     return explain_trouble("admission", refusal.message, Outcome.FAIL)
 
 
-def make_driver_volume(wanted: Wanted, api: Api) -> None:
+def make_driver_volume(wanted: Wanted, mirror: Mirror) -> None:
     """Create the driver's volume and PVC in a pool of old nodes. Without them, the pod would not be scheduled."""
     if not wanted.mounts_driver or wanted.workspace.ready_at is not None:
         return
     volume, claim = drivers.objects(wanted.workspace.pool, wanted.workspace.tenant, wanted.instance)
     name, namespace = claim["metadata"]["name"], claim["metadata"]["namespace"]
-    there = api.get("PersistentVolumeClaim", namespace, name)
+    there = mirror.get("PersistentVolumeClaim", namespace, name)
     if there is not None and there.get("status", {}).get("phase") == "Bound":
         return
-    reference = api.apply(volume)["spec"].get("claimRef", {})
+    reference = mirror.apply(volume)["spec"].get("claimRef", {})
     if there is None and reference.get("uid"):  # its PVC was deleted
-        free_for(name, namespace, volume["metadata"]["name"], api)
-    api.apply(claim)
+        free_for(name, namespace, volume["metadata"]["name"], mirror)
+    mirror.apply(claim)
 
 
-def make_volume_claims(wanted: Wanted, seen: Snapshot, api: Api) -> Snapshot:
-    """Create missing PVCs. Existing PVCs hold data and are not applied again; only their labels are repaired."""
+def make_volume_claims(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
+    """Create missing PVCs. Existing PVCs hold data and are not applied; only their labels are repaired."""
     claims = {claim["metadata"]["name"]: claim for claim in seen.volume_claims}
     for body in manifests.volume_claims(wanted):
         name = body["metadata"]["name"]
         if name in claims:
-            claims[name] = restore_labels(claims[name], body["metadata"]["labels"], api)
+            claims[name] = restore_labels(claims[name], body["metadata"]["labels"], mirror)
         else:
-            claims[name] = make_claim(wanted.workspace, body, api)
-    return replace(seen, volume_claims=list(claims.values()))
+            claims[name] = make_claim(wanted.workspace, body, mirror)
+    found = list(claims.values())
+    return replace(seen, volume_claims=found, binding_modes=binding_modes(found, mirror))
 
 
-def make_container(wanted: Wanted, seen: Snapshot, api: Api) -> Snapshot:
-    """Apply the StatefulSet first, so that it can own the other objects."""
-    there = seen.stateful_set or first_set(wanted, seen, api)
-    if there is None:
+def make_ways_in(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
+    """Apply Secret and Service if one of them differs. They stay through stops, and so does the address."""
+    body, there = manifests.service(wanted), seen.service
+    digest = body["metadata"]["annotations"][HASH]
+    if there is not None and there["metadata"].get("annotations", {}).get(HASH) == digest:
+        return replace(seen, service=restore_labels(there, body["metadata"]["labels"], mirror))
+    mirror.apply(manifests.secret(wanted))
+    return replace(seen, service=mirror.apply(body))
+
+
+def make_pod(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
+    """Create the pod once there is storage, set to Retain before a pod can write to it, and no earlier pod is left."""
+    if seen.pods or not all(observe.accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
         return seen
-    metadata = there["metadata"]
-    if metadata.get("deletionTimestamp"):
-        return seen  # an apply would succeed and be lost; the watch reports the end
-    # Left by an earlier run: its pod must not pass for this run's.
-    if observe.run_of(there) != str(wanted.run):
-        api.delete(
-            "StatefulSet", wanted.namespace, wanted.name, uid=metadata["uid"], propagation="Foreground"
-        )
-        return seen
-    there = restore_labels(there, {**wanted.labels, RUN: str(wanted.run)}, api)
-    service = apply_if_differs(manifests.service(wanted, there), seen.service, api)
-    secret = api.get("Secret", wanted.namespace, wanted.name) if seen.stateful_set else None
-    apply_if_differs(manifests.secret(wanted, there), secret, api)
-    seen = replace(seen, stateful_set=there, service=service)
-    if not observe.started_set(there, str(wanted.run)):
-        return start_container(wanted, there, seen, api)
-    if wanted.workspace.ready_at is None:  # a run that was ready keeps its start script
-        script = api.get("ConfigMap", wanted.namespace, wanted.name)
-        apply_if_differs(manifests.config_map(wanted, there), script, api)
-    return seen
+    keep_data(wanted.workspace, seen.volume_claims, mirror)
+    files = manifests.start_files(wanted)
+    if mirror.get("ConfigMap", wanted.namespace, files["metadata"]["name"]) is None:
+        mirror.apply(files)
+    try:
+        pod = mirror.create(manifests.pod(wanted))
+    except ClusterRefused as refusal:
+        if refusal.reason != "AlreadyExists":
+            raise
+        there = mirror.api.get("Pod", wanted.namespace, wanted.name)
+        if there is None or not observe.is_of(str(wanted.run), there):
+            return seen  # an earlier pod is still going
+        pod = there
+    return replace(seen, pods=[pod])
 
 
-def first_set(wanted: Wanted, seen: Snapshot, api: Api) -> Object | None:
-    """Create the StatefulSet with no replicas. If a pod of a deleted set still runs, adopt it, or wait for its end."""
-    if any(observe.is_of(str(wanted.run), pod) and not observe.going(pod) for pod in seen.pods):
-        return api.apply(manifests.stateful_set(wanted, replicas=1))
-    if seen.pods:
-        return None
-    api.try_create(manifests.trial_pod(wanted))
-    return api.apply(manifests.stateful_set(wanted, replicas=0))
-
-
-def start_container(wanted: Wanted, there: Object, seen: Snapshot, api: Api) -> Snapshot:
-    """Create the pod once there is storage. Volumes are set to Retain before a pod can write to them."""
-    api.apply(manifests.stamped(manifests.config_map(wanted, there)))
-    seen = look_at_storage(wanted.workspace, seen, api)
-    keep_data(wanted.workspace, seen.volume_claims, api)
-    if not all(observe.accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
-        return seen
-    body = manifests.stateful_set(wanted, replicas=1)
-    # With its uid, a set that was deleted meanwhile is not created again without its other objects.
-    body["metadata"]["uid"] = there["metadata"]["uid"]
-    return replace(seen, stateful_set=api.apply(body))
-
-
-def apply_if_differs(body: dict[str, Any], there: Object | None, api: Api) -> Object:
-    """Apply the object if its digest differs. Return the object as it is in the cluster now."""
-    wanted = manifests.stamped(body)
-    digest = wanted["metadata"]["annotations"][HASH]
-    if there is None or there["metadata"].get("annotations", {}).get(HASH) != digest:
-        return api.apply(wanted)
-    return restore_labels(there, wanted["metadata"]["labels"], api)
-
-
-def set_aside_earlier(seen: Snapshot, workspace: Workspace, api: Api) -> Snapshot:
+def set_aside_earlier(seen: Snapshot, workspace: Workspace, mirror: Mirror) -> Snapshot:
     """Delete or release pods of earlier runs. Return the state without them: they say nothing about this run."""
     mine = [pod for pod in seen.pods if observe.is_of(str(workspace.run), pod)]
     for pod in seen.pods:
-        metadata = pod["metadata"]
-        if pod not in mine and observe.end_proven(pod):
-            remove_finalizer(pod, api)
-        elif pod not in mine and not metadata.get("deletionTimestamp"):
-            api.delete("Pod", metadata["namespace"], metadata["name"], uid=metadata["uid"])
+        if pod not in mine:
+            delete_pod(pod, mirror)
     return replace(seen, pods=mine)
-
-
-def release_rejected(seen: Snapshot, api: Api) -> None:
-    """Remove the finalizer of pods that never ran (their node rejected them), so that the controller tries another."""
-    for pod in seen.pods:
-        if observe.end_proven(pod) and (
-            observe.rejected(pod) or (pod["metadata"].get("deletionTimestamp") and not observe.terminal(pod))
-        ):
-            remove_finalizer(pod, api)
 
 
 # --- write how far it got
@@ -237,9 +207,24 @@ def record(workspace: Workspace, observation: Observation, trouble: Trouble | No
             return bool(row.ending)
 
 
+def is_settled(workspace: Workspace, observation: Observation, trouble: Trouble | None) -> bool:
+    """Return True if the row already says all this of a run that is ready: most looks find nothing new."""
+    return (
+        trouble is None
+        and workspace.phase == Phase.READY
+        and observation.done == len(STEPS)
+        and not observation.ended
+        and not workspace.troubles
+        and observation.restarts <= workspace.container_restarts
+        and (workspace.message_code, workspace.message_data) == conditions.message(workspace)
+        and (workspace.host, workspace.jupyter_host, workspace.jupyter_port, workspace.ssh_port)
+        == (observation.host, observation.jupyter_host, observation.jupyter_port, observation.ssh_port)
+    )
+
+
 def write_down(row: Workspace, observation: Observation, trouble: Trouble | None) -> None:
     """Record progress in the row. Steps never go back within a run."""
-    if observation.ended and (trouble is None or trouble.outcome != Outcome.REQUEUE):
+    if observation.ended and (row.ready_at or trouble is None or trouble.outcome != Outcome.REQUEUE):
         ended_by_itself(row, observation)
         return
     add_step_events(row, observation)

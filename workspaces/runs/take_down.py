@@ -6,12 +6,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.errors import Refusal
-from clusters.api import Api
+from clusters.mirror import Mirror
 from quotas import admission
 from quotas.models import Claim
-from workspaces.cluster.look import labels_of, look_at
-from workspaces.cluster.observe import Snapshot, end_proven
-from workspaces.cluster.proof import note_pods, remove_finalizer
+from workspaces.cluster.look import claims_of, may_have_a_pod, pods_of
+from workspaces.cluster.proof import delete_pod, note_pods
 from workspaces.cluster.volumes import alert_deleted, delete_volumes
 from workspaces.launch import longest
 from workspaces.launch.keys import forget_secrets
@@ -23,60 +22,45 @@ from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
 
 
-def take_down(workspace: Workspace, api: Api) -> None:
-    """Run one pass: delete, release ended pods, and finish once nothing is left."""
-    seen = look_at(workspace, api)
-    runs.describe_ending(workspace)
-    note_pods(workspace, seen.pods)
-    if clear_away(workspace, seen, api):
+def take_down(workspace: Workspace, mirror: Mirror) -> None:
+    """Run one pass: delete, release ended pods, and finish once the end is proven."""
+    pods = pods_of(workspace, mirror)
+    if workspace.message_code == "cluster_unavailable" or workspace.message_code in workspace.troubles:
+        runs.describe_ending(workspace)
+    note_pods(workspace, pods)
+    ended = [delete_pod(pod, mirror) for pod in pods]
+    if not all(ended):
         return
     if unproven(workspace):
         report_unproven(workspace)
         return
-    if workspace.ending == Ending.DELETE and workspace.delete_disk and delete_volumes(workspace, api):
-        return
+    if not pods and not workspace.pod_uid and may_have_a_pod(workspace, mirror):
+        return  # the watch has not reported it yet
+    if workspace.ending == Ending.DELETE:
+        delete_ways_in(workspace, mirror)
+        if workspace.delete_disk and delete_volumes(workspace, mirror):
+            return
     finish(workspace)
 
 
-def keep_at_rest(workspace: Workspace, api: Api) -> None:
-    """Delete late objects of a workspace without a run: what controller or worker made must not run without a claim."""
-    seen = look_at(workspace, api)
-    alert_deleted(workspace, seen.volume_claims)
-    clear_away(workspace, seen, api)
+def keep_at_rest(workspace: Workspace, mirror: Mirror) -> None:
+    """Delete late objects of a workspace without a run: what came late must not run without a claim."""
+    alert_deleted(workspace, claims_of(workspace, mirror), mirror)
+    for pod in pods_of(workspace, mirror):
+        delete_pod(pod, mirror)
+    if workspace.deleted_at is not None:
+        delete_ways_in(workspace, mirror)
 
 
-def clear_away(workspace: Workspace, seen: Snapshot, api: Api) -> bool:
-    """Delete the run's objects, and release ended pods. Return True if anything was still there."""
-    delete_controller(workspace, seen, api)
-    for pod in seen.pods:
-        if end_proven(pod):
-            remove_finalizer(pod, api)
-    return bool(seen.pods or seen.stateful_set or leftovers(workspace, api))
-
-
-def delete_controller(workspace: Workspace, seen: Snapshot, api: Api) -> None:
-    """Delete the StatefulSet in the foreground, with what it owns; after it, pods that lost their controller."""
-    namespace, stateful_set = workspace.tenant.namespace, seen.stateful_set
-    if stateful_set is not None:
-        if not stateful_set["metadata"].get("deletionTimestamp"):
-            uid = stateful_set["metadata"]["uid"]
-            api.delete("StatefulSet", namespace, workspace.object_name, uid=uid, propagation="Foreground")
-        return
-    for pod in seen.pods:
-        if not pod["metadata"].get("deletionTimestamp"):
-            api.delete("Pod", namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
-
-
-def leftovers(workspace: Workspace, api: Api) -> bool:
-    """Return True if other objects of a run are still there. Delete those that nothing owns any more."""
-    found = False
-    for kind in ("Service", "Secret", "ConfigMap"):
-        for body in api.list(kind, namespace=workspace.tenant.namespace, labels=labels_of(workspace)):
-            found = True
-            metadata = body["metadata"]
-            if not metadata.get("deletionTimestamp"):
-                api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
-    return found
+def delete_ways_in(workspace: Workspace, mirror: Mirror) -> None:
+    """Delete Service and Secret, which stay through stops. The Secret was there first: without a Service there may be
+    one if no pod was ever seen."""
+    namespace, name = workspace.tenant.namespace, workspace.object_name
+    service = mirror.get("Service", namespace, name)
+    if service is not None or not (workspace.pod_uid or workspace.deleted_at):
+        mirror.delete("Secret", namespace, name)
+    if service is not None and not service["metadata"].get("deletionTimestamp"):
+        mirror.delete("Service", namespace, name, uid=service["metadata"]["uid"])
 
 
 def unproven(workspace: Workspace) -> bool:

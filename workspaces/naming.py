@@ -1,0 +1,24 @@
+"""Which workspace an object in a cluster belongs to."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+from clusters import labels
+
+# Kubernetes events carry no labels of ours; the name of their object contains the id.
+OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
+
+
+def workspace_of(body: dict[str, Any]) -> UUID | None:
+    """Return the workspace of an object by its label, or of an event by the name of its object."""
+    labelled = body.get("metadata", {}).get("labels", {}).get(labels.WORKSPACE)
+    if labelled:
+        try:
+            return UUID(labelled)
+        except ValueError:
+            return None
+    found = OBJECT_NAME.match(body.get("involvedObject", {}).get("name", ""))
+    return UUID(found[1]) if found else None
