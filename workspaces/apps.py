@@ -19,10 +19,10 @@ class WorkspacesConfig(AppConfig):
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
 
-        from . import measures, notices, receivers, trail_words
-        from .models import Event
+        from . import notices, receivers, trail_words
         from .runs.holder import Workspaces
         from .runs.reconciler import Reconciler
+        from .state import live
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
         beside.register(Reconciler)
@@ -36,8 +36,7 @@ class WorkspacesConfig(AppConfig):
         for share in (Quota, TenantLimit):
             post_save.connect(receivers.on_share_changed, sender=share)
             post_delete.connect(receivers.on_share_changed, sender=share)
-        post_save.connect(notices.on_event, sender=Event)
-        post_save.connect(measures.on_event, sender=Event)
+        live.register(notices.on_event)
         trail.register(trail_words.KINDS, trail_words.DONE)
         words.register(notices.SUBJECT, notices.describe)
         # The SSH jump ends connections whose key was removed.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from django.db import transaction
 
@@ -26,15 +25,15 @@ LOOK_ERRORS = Counter(
 SOCKETS = Gauge("berth_sockets", "Websockets of pages and scripts that are open.")
 
 
-def on_event(*, instance: Event, created: bool, **_: Any) -> None:
-    """Measure a step that this event completes, once it is committed."""
-    row = instance.workspace
-    if not created or instance.level != Event.Level.INFO or not instance.step or instance.step != row.step:
+def count_step(event: Event) -> None:
+    """Measure a step that this event completes, once it is committed. Before the row begins its next step."""
+    row = event.workspace
+    if event.level != Event.Level.INFO or not event.step or event.step != row.step:
         return
-    took = (instance.at - row.step_since).total_seconds()
-    transaction.on_commit(partial(STEP.observe, took, str(instance.step)))
-    if instance.step == Step.READY and row.started_at is not None:
-        took = (instance.at - row.started_at).total_seconds()
+    took = (event.at - row.step_since).total_seconds()
+    transaction.on_commit(partial(STEP.observe, took, str(event.step)))
+    if event.step == Step.READY and row.started_at is not None:
+        took = (event.at - row.started_at).total_seconds()
         transaction.on_commit(partial(START.observe, took))
 
 

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import Q
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
@@ -201,6 +202,11 @@ class Workspace(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @cached_property
+    def new_events(self) -> list[Event]:
+        """Events that `state/story.py` added to this row and `state/live.py` has not written yet."""
+        return []
 
     def get_phase_display(self) -> str:  # type: ignore[no-redef]  # the plugin adds the same
         """Label of the phase. Django's own builds the list of choices again for each of fifty cards."""

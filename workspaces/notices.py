@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Max
+from django.db.models import Subquery
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -84,15 +85,15 @@ NOTICE_RULES: dict[str, NoticeRule] = {
 }
 
 
-def on_event(*, instance: Event, created: bool, **_: object) -> None:
+def on_event(event: Event) -> None:
     """Notify the owner of a new event in the same transaction, if the event has a notice."""
-    workspace, rule = instance.workspace, NOTICE_RULES.get(instance.code)
-    if not created or rule is None or not workspace.notify:
+    workspace, rule = event.workspace, NOTICE_RULES.get(event.code)
+    if rule is None or not workspace.notify:
         return
-    if instance.data.get("by") == workspace.owner.get_username():
+    if event.data.get("by") == workspace.owner.get_username():
         return  # they did it themselves
-    worth_a_mail = instance.code != "ready" or waited(instance) >= READY_IS_WORTH_A_MAIL_AFTER
-    _notify_owner(instance, rule.kind, _about(instance), worth_a_mail=worth_a_mail)
+    worth_a_mail = event.code != "ready" or waited(event) >= READY_IS_WORTH_A_MAIL_AFTER
+    _notify_owner(event, rule.kind, _about(event), worth_a_mail=worth_a_mail)
 
 
 def notify_condition(event: Event) -> None:
@@ -122,8 +123,9 @@ def _about(event: Event) -> dict[str, Any]:
 def waited(event: Event) -> timedelta:
     """Time that the owner has waited for this event: since the last event that ended a wait."""
     earlier = Event.objects.filter(workspace=event.workspace, number__lt=event.number)
-    last = earlier.filter(code__in=ENDS_OF_A_WAIT).aggregate(last=Max("number"))["last"] or 0
-    asked_at = earlier.filter(number__gt=last).order_by("number").values_list("at", flat=True).first()
+    ended = earlier.filter(code__in=ENDS_OF_A_WAIT).order_by("-number").values("number")[:1]
+    asked = earlier.filter(number__gt=Coalesce(Subquery(ended), 0)).order_by("number")
+    asked_at = asked.values_list("at", flat=True).first()
     return event.at - (asked_at or event.at)
 
 

@@ -15,6 +15,7 @@ from quotas.models import Claim, Flavor
 from tests.cast import Cast
 from workspaces.launch import keys
 from workspaces.models import STEPS, Desired, Event, Phase, Step, Workspace, WorkspaceSecret
+from workspaces.state.live import write_events
 from workspaces.state.story import add_event
 
 DONE_CODES = {
@@ -59,6 +60,7 @@ def make_workspace(
     for field, value in changes.items():
         setattr(workspace, field, value)
     workspace.save()
+    write_events(workspace)
     return workspace
 
 

@@ -342,7 +342,9 @@ def ended_by_itself(row: Workspace, observation: Observation) -> None:
     if row.ready_at is not None or observation.ended == DELETED:
         add_event(row, "interrupted", level=Event.Level.WARNING, **data)
         since = timezone.now() - INTERRUPTIONS_WITHIN
-        if row.events.filter(code="interrupted", at__gt=since).count() > MOST_INTERRUPTIONS:
+        if (
+            row.events.filter(code="interrupted", at__gt=since).count() >= MOST_INTERRUPTIONS
+        ):  # before this one
             fail(row, Diagnosis(code="interrupted_often", data=data, known=True), timezone.now())
         else:
             runs.end(row, Ending.INTERRUPTED)

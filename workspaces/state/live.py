@@ -1,6 +1,6 @@
-"""Change a workspace's row under its lock, and notify open pages when the change is committed."""
+"""Change a workspace's row under its lock: row, new events and the call to open pages in one transaction."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from uuid import UUID
@@ -9,9 +9,15 @@ from django.db import transaction
 
 from accounts.live import publish_to_all
 from accounts.locks import locked
-from workspaces.models import Workspace
+from workspaces.models import Event, Workspace
 
 RELATED = ("tenant", "owner", "image", "pool__cluster", "flavor")
+_tellers: list[Callable[[Event], None]] = []
+
+
+def register(teller: Callable[[Event], None]) -> None:
+    """Call this for each new event, once it is written, in the transaction that wrote it."""
+    _tellers.append(teller)
 
 
 def announce(workspace: Workspace) -> None:
@@ -22,17 +28,34 @@ def announce(workspace: Workspace) -> None:
 
 @contextmanager
 def changing(workspace_id: UUID) -> Iterator[Workspace]:
-    """Yield the row, locked; save and announce what differs at the end, in the same transaction."""
-    with transaction.atomic():
+    """Yield the row, locked; at the end save what differs, write its new events and announce them. Four statements.
+
+    It makes no savepoint: an exception from here ends the caller's whole transaction.
+    """
+    with transaction.atomic(savepoint=False):
         workspace = locked(Workspace.objects.all()).get(pk=workspace_id)
         before = _values(workspace)
         yield workspace
-        after = _values(workspace)
-        if changed := [name for name in after if after[name] != before[name]]:
+        now = vars(workspace)
+        if changed := [name for name, value in before.items() if now[name] != value]:
             workspace.save(update_fields=[*changed, "changed_at"])
+            write_events(workspace)
             announce(workspace)
 
 
+def write_events(workspace: Workspace) -> None:
+    """Write the events that `add_event` collected on a saved row, in one statement."""
+    events = list(workspace.new_events)
+    workspace.new_events.clear()
+    Event.objects.bulk_create(events)
+    for event in events:
+        for tell in _tellers:
+            tell(event)
+
+
 def _values(workspace: Workspace) -> dict[str, object]:
-    values = {field.attname: getattr(workspace, field.attname) for field in workspace._meta.concrete_fields}
-    return {name: deepcopy(value) if isinstance(value, dict) else value for name, value in values.items()}
+    values = vars(workspace)
+    return {
+        field.attname: deepcopy(value) if isinstance(value := values[field.attname], dict | list) else value
+        for field in workspace._meta.concrete_fields
+    }

@@ -16,6 +16,7 @@ from django.utils.translation import ngettext
 
 from clusters import explain
 from quotas import reasons
+from workspaces import measures
 from workspaces.models import Event, Step, Workspace
 
 
@@ -235,9 +236,11 @@ def add_event(
     level: Event.Level = Event.Level.INFO,
     **data: Any,
 ) -> Event:
-    """Add the next event. Only inside `live.changing`, whose lock makes the numbers 1, 2, 3 … without a gap."""
+    """Add the next event, numbered 1, 2, 3 … without a gap. Only inside `live.changing`, which writes it at its end,
+    or on a new row, before `live.write_events`.
+    """
     workspace.last_event += 1
-    return Event.objects.create(
+    event = Event(
         workspace=workspace,
         number=workspace.last_event,
         run=workspace.run,
@@ -247,3 +250,6 @@ def add_event(
         code=code,
         data=data,
     )
+    workspace.new_events.append(event)
+    measures.count_step(event)
+    return event

@@ -10,6 +10,7 @@ from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import STEPS, Event, Phase
 from workspaces.pages.timeline import start_took, timeline
+from workspaces.state.live import write_events
 from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db
@@ -43,6 +44,7 @@ def test_a_step_took_from_the_end_of_the_one_before(cast: Cast) -> None:
 def test_a_trouble_on_the_way_and_an_earlier_run_do_not_count(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, Phase.STARTING)
     add_event(workspace, "sent_back", step=STEPS[3], level=Event.Level.WARNING)
+    write_events(workspace)
     before = timeline(workspace, workspace.events.exclude(code="sent_back"))
     assert timeline(workspace, workspace.events.all()) == before
     workspace.run = None
