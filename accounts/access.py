@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.errors import NotAllowed, NotThere
+from accounts.locks import locked
 from accounts.models import APIToken, Membership, Role, Scope, Tenant, User
 
 
@@ -80,13 +81,17 @@ def sight(actors: Iterable[Actor], tenants: Collection[UUID]) -> Callable[[Actor
     return sees
 
 
-def role_in(actor: Actor, tenant: Tenant) -> Role | None:
-    """The person's role in a tenant; None outside of it. Staff act as owners everywhere."""
+def role_in(actor: Actor, tenant: Tenant, *, hold: bool = False) -> Role | None:
+    """The person's role in a tenant; None outside of it. Staff act as owners everywhere.
+
+    `hold`: until the transaction ends, nobody may change or end the membership that gives the role.
+    """
     if actor.token is not None and actor.token.tenant_id not in (None, tenant.id):
         return None
     if actor.is_admin:
         return Role.OWNER
-    role = Membership.objects.filter(user=actor.user, tenant=tenant).values_list("role", flat=True).first()
+    rows = Membership.objects.filter(user=actor.user, tenant=tenant)
+    role = (locked(rows) if hold else rows).values_list("role", flat=True).first()
     return Role(role) if role else None
 
 

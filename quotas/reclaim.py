@@ -30,9 +30,11 @@ class Asked(NamedTuple):
 
 
 def asked(claim_ids: Iterable[UUID | None]) -> dict[UUID | None, Asked]:
-    """Return the ends of those claims that are preempted, or whose budget is spent. One query."""
+    """Return the ends of those claims that are preempted, or whose budget is spent. One query; none for no claim."""
+    if not (ids := [pk for pk in claim_ids if pk]):
+        return {}
     is_asked = Q(reclaim_at__isnull=False) | Q(budget_ends_at__isnull=False)
-    rows = Claim.objects.filter(is_asked, pk__in=[pk for pk in claim_ids if pk], state=Claim.State.ADMITTED)
+    rows = Claim.objects.filter(is_asked, pk__in=ids, state=Claim.State.ADMITTED)
     return {row.pk: _first(row) for row in rows}
 
 

@@ -34,8 +34,9 @@ def is_own(actor: Actor, workspace: Workspace) -> bool:
     return workspace.owner_id == actor.user.pk
 
 
-def may_launch(actor: Actor, tenant: Tenant) -> bool:
-    return role_in(actor, tenant) in (Role.OWNER, Role.MEMBER)
+def may_launch(actor: Actor, tenant: Tenant, *, hold: bool = False) -> bool:
+    """Return True for members and owners. `hold`: they stay so until the transaction ends."""
+    return role_in(actor, tenant, hold=hold) in (Role.OWNER, Role.MEMBER)
 
 
 def owner_may_use(workspace: Workspace) -> bool:
@@ -43,10 +44,10 @@ def owner_may_use(workspace: Workspace) -> bool:
     return workspace.owner.is_active and may_launch(Actor(workspace.owner), workspace.tenant)
 
 
-def require_launch(actor: Actor, tenant: Tenant) -> None:
-    """Refuse viewers: only members and owners of the tenant may launch."""
+def require_launch(actor: Actor, tenant: Tenant, *, hold: bool = False) -> None:
+    """Refuse viewers: only members and owners of the tenant may launch. `hold` as in `may_launch`."""
     actor.require(Scope.WORKSPACES)
-    if not may_launch(actor, tenant):
+    if not may_launch(actor, tenant, hold=hold):
         raise NotAllowed(
             "viewer_only_looks",
             _("You may look at this tenant's workspaces, not start any."),

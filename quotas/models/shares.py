@@ -100,6 +100,12 @@ class TenantLimit(models.Model):
     def __str__(self) -> str:
         return str(self.tenant)
 
+    @classmethod
+    def of(cls, tenant: Tenant) -> TenantLimit | None:
+        """Return the tenant's limits; None if it has none. Read once for each instance of the tenant."""
+        limit: TenantLimit | None = getattr(tenant, "limit", None)
+        return limit
+
 
 class Budget(models.Model):
     """GPU-hours of a calendar month (UTC) of a tenant, or of one person in it; weighted by the pools' weights."""

@@ -118,7 +118,7 @@ class WorkspacesView(ListView):
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
         workspace = launch(actor, spec_of(checked(LaunchBody, request)))
-        return answer(actor, workspace.pk, 201)
+        return Response(workspace_json(workspace, actor), status=201)
 
 
 class WorkspaceView(OneWorkspaceView):

@@ -62,7 +62,8 @@ def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], 
     """Return a function for the JSON of any of these for any actor, without further queries."""
     workspaces = list(workspaces)
     queues = queues_of(one.run for one in workspaces if one.run and one.phase in MAY_WAIT)
-    asked = reclaim.asked(workspace.run for workspace in workspaces)
+    # A claim that waits holds nothing to return.
+    asked = reclaim.asked(one.run for one in workspaces if one.phase != Phase.WAITING or one.ending)
     jump = known_jump()
 
     def describe(workspace: Workspace, actor: Actor) -> Json:

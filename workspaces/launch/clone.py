@@ -35,7 +35,7 @@ def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace
             secret_env=secret_env,
             repository=repository if own else "",
             priority=source.priority if actor.is_admin else min(source.priority, 0),
-            max_runtime_minutes=longest.at_most(source.tenant_id, source.max_runtime_minutes),
+            max_runtime_minutes=longest.at_most(source.tenant, source.max_runtime_minutes),
             notify=source.notify,
             settings_of=source,
         ),

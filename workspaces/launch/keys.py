@@ -12,17 +12,21 @@ from accounts.credentials.secrets import encrypt
 from workspaces.models import Workspace, WorkspaceSecret
 
 
-def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
-    """Create the workspace's secrets and store them, encrypted. New ones, if it was deleted before."""
+def new_secrets(env: dict[str, str]) -> dict[str, str]:
+    """Return new secrets of a workspace, encrypted, by the fields of its WorkspaceSecret."""
     private, public = new_host_key()
-    values = {
+    return {
         "jupyter_token": encrypt(secrets.token_urlsafe(32)),
         "host_key": encrypt(private),
         "host_key_public": public,
         "host_key_fingerprint": fingerprint(public),
         "env": encrypt(json.dumps(env)),
     }
-    return WorkspaceSecret.objects.update_or_create(workspace=workspace, defaults=values)[0]
+
+
+def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
+    """Store new secrets of a workspace, also of one that was deleted and had others."""
+    return WorkspaceSecret.objects.update_or_create(workspace=workspace, defaults=new_secrets(env))[0]
 
 
 def forget_secrets(workspace: Workspace) -> None:

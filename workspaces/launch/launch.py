@@ -14,15 +14,15 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor, tenant_by_slug
 from accounts.errors import Conflict, Invalid, NotYet, Refusal, TooMany
 from accounts.locks import locked
-from accounts.models import Membership, Tenant, User
+from accounts.models import Tenant, User
 from accounts.trail import audit
 from quotas import admission
 from quotas.models import Claim
 from workspaces.access import require_launch
-from workspaces.models import Image, Phase, Step, Workspace
+from workspaces.models import Image, Phase, Step, Workspace, WorkspaceSecret
 from workspaces.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.state import runs
-from workspaces.state.live import announce
+from workspaces.state.live import announce, write_events
 from workspaces.state.story import add_event
 
 from . import keys, longest, storage
@@ -72,7 +72,6 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
     try:
         with transaction.atomic():
             _lock(actor, tenant)
-            require_launch(actor, tenant)
             refuse_not_built(spec.not_built)
             refuse_unfair(actor, spec)
             image, size = check(tenant, spec)
@@ -90,8 +89,8 @@ def _lock(actor: Actor, tenant: Tenant) -> None:
 
     A concurrent removal from the tenant waits for the membership's lock and then finds the workspace, or came first.
     """
-    list(locked(User.objects.filter(pk=actor.user.pk)))
-    list(locked(Membership.objects.filter(user=actor.user, tenant=tenant)))
+    list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))
+    require_launch(actor, tenant, hold=True)
 
 
 def refuse_not_built(fields: Sequence[str]) -> None:
@@ -196,32 +195,35 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str
 
 
 def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchSpec) -> Workspace:
+    """Write each row once: all is decided before the first, and the claim's refusals come before the workspace."""
+    workspace = Workspace(
+        tenant=tenant,
+        owner=actor.user,
+        name=spec.name,
+        image=image,
+        **size.fields,
+        disk_mib=spec.disk_mib,
+        env=dict(spec.env),
+        repository=without_credentials(spec.repository),
+        priority=spec.priority,
+        max_runtime_minutes=spec.max_runtime_minutes,
+        notify=spec.notify,
+        phase=Phase.WAITING,
+        step=Step.REQUEST,
+        step_since=timezone.now(),
+    )
+    runs.begin(workspace, claim_for(workspace), "requested")
+    if spec.settings_of is not None:
+        add_source_event(workspace, spec.settings_of)
     try:
-        workspace = Workspace.objects.create(
-            tenant=tenant,
-            owner=actor.user,
-            name=spec.name,
-            image=image,
-            **size.fields,
-            disk_mib=spec.disk_mib,
-            env=dict(spec.env),
-            repository=without_credentials(spec.repository),
-            priority=spec.priority,
-            max_runtime_minutes=spec.max_runtime_minutes,
-            notify=spec.notify,
-            phase=Phase.WAITING,
-            step=Step.REQUEST,
-            step_since=timezone.now(),
-        )
+        workspace.save(force_insert=True)
     except IntegrityError as error:
         if "one_workspace_of_a_name" not in str(error):
             raise
         raise name_taken(spec.name) from None
-    keys.make_secret(workspace, {**spec.secret_env, **as_secret(spec.repository)})
-    runs.begin(workspace, claim_for(workspace), "requested")
-    if spec.settings_of is not None:
-        add_source_event(workspace, spec.settings_of)
-    workspace.save()
+    secrets = keys.new_secrets({**spec.secret_env, **as_secret(spec.repository)})
+    WorkspaceSecret.objects.create(workspace=workspace, **secrets)
+    write_events(workspace)
     announce(workspace)
     audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
     return workspace

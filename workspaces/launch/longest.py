@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from django.utils.translation import gettext as _
 
 from accounts.errors import Invalid
@@ -13,15 +11,15 @@ from workspaces.models import Workspace
 from workspaces.state import story
 
 
-def longest_of(tenant_id: UUID) -> int | None:
+def longest_of(tenant: Tenant) -> int | None:
     """Longest runtime in minutes; None: no limit."""
-    limits = TenantLimit.objects.filter(tenant=tenant_id)
-    return limits.values_list("longest_runtime_minutes", flat=True).first()
+    limit = TenantLimit.of(tenant)
+    return limit.longest_runtime_minutes if limit else None
 
 
 def granted(tenant: Tenant, minutes: int | None) -> int | None:
     """Return the lifetime for a request of so many minutes (None: no lifetime). Raise Invalid above the longest."""
-    longest = longest_of(tenant.pk)
+    longest = longest_of(tenant)
     if longest is not None and minutes is not None and minutes > longest:
         text = _("Workspaces in %(tenant)s can run for %(span)s at most.") % {
             "tenant": tenant.name,
@@ -33,15 +31,15 @@ def granted(tenant: Tenant, minutes: int | None) -> int | None:
     return longest if minutes is None else minutes
 
 
-def at_most(tenant_id: UUID, minutes: int | None) -> int | None:
+def at_most(tenant: Tenant, minutes: int | None) -> int | None:
     """Return the minutes, cut to the tenant's longest without a refusal: for copied settings."""
-    given = [span for span in (minutes, longest_of(tenant_id)) if span is not None]
+    given = [span for span in (minutes, longest_of(tenant)) if span is not None]
     return min(given, default=None)
 
 
 def fit(row: Workspace) -> None:
     """Cut the lifetime of the next run to what the tenant may have now. Inside `changing`."""
-    minutes = at_most(row.tenant_id, row.max_runtime_minutes)
+    minutes = at_most(row.tenant, row.max_runtime_minutes)
     if minutes is not None and minutes != row.max_runtime_minutes:
         row.max_runtime_minutes = minutes
         story.add_event(row, "lifetime_capped", minutes=minutes)

@@ -28,6 +28,9 @@ def promised_mib(tenants: Collection[UUID]) -> dict[UUID, int]:
 
 def refuse_beyond(tenant: Tenant, cluster: Cluster, disk_mib: int, *, has_home: bool = False) -> None:
     """Raise Invalid above the tenant's storage limit. Locks the limit, so that concurrent promises count each other."""
+    limit = TenantLimit.of(tenant)
+    if limit is None or limit.storage_mib is None:
+        return
     limits = locked(TenantLimit.objects.filter(tenant=tenant, storage_mib__isnull=False))
     most = limits.values_list("storage_mib", flat=True).first()
     if most is None:

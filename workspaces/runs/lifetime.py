@@ -185,7 +185,7 @@ def first_bound(row: Workspace) -> Bound | None:
     if claim is None:
         return None
     bounds = [ends.bound(claim)]
-    minutes = longest.longest_of(row.tenant_id)
+    minutes = longest.longest_of(row.tenant)
     if minutes is not None and claim.admitted_at is not None:
         began = row.ready_at or claim.admitted_at + START_MARGIN  # the latest: the queue plans by it
         bounds.append(Bound(began + timedelta(minutes=minutes), "longest_runtime"))

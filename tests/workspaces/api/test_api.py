@@ -180,6 +180,7 @@ def test_the_list_takes_as_many_queries_for_thirty_as_for_three(
 ) -> None:
     bob = script(cast.bob)
     make_workspace(cast, cast.bob, Phase.WAITING, name="first")
+    make_workspace(cast, cast.bob, name="second")
     ask(bob, "GET", "workspaces/")  # records the token's use
     with CaptureQueriesContext(connection) as of_one:
         ask(bob, "GET", "workspaces/")
@@ -247,7 +248,7 @@ def test_an_estimate_asks_as_often_for_many_sizes_pools_and_waiting_as_for_one(c
     with CaptureQueriesContext(connection) as many:
         told = ask(read_only, "POST", "estimate/", asked).json()
     assert not told["starts_now"] and "small-0" in [other.get("flavor") for other in told["alternatives"]]
-    assert len(many) == len(few)
+    assert len(many) <= len(few)
 
 
 class Container:
