@@ -21,7 +21,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -30,7 +30,7 @@ from accounts.errors import Conflict
 from accounts.locks import locked
 from accounts.models import Scope, Tenant, User
 from accounts.trail import audit
-from quotas import passes, pool_state
+from quotas import live, passes, pool_state
 from quotas.accounting import ledger
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
@@ -65,8 +65,16 @@ def request(
 ) -> Claim:
     """Queue a claim, in the caller's transaction: at the end, or at an earlier claim's `place`.
 
-    Raises a Refusal if it could never start, and a Conflict if its holder has a live claim.
+    Raises a Refusal if it could never start, and a Conflict if its holder has a live claim. The holder's row is new or
+    locked, so that nobody else asks for it at the same time; a unique index keeps the rule in any case.
     """
+    next_place, is_claimed = _next_place(holder_kind, holder_id)
+    if is_claimed:
+        raise Conflict(
+            "already_claimed",
+            _("It is already running or waiting."),
+            _("Stop it first if you want to start it again."),
+        )
     claim = Claim(
         tenant=tenant,
         user=user,
@@ -78,20 +86,10 @@ def request(
         holder_id=holder_id,
         priority=priority,
         max_runtime_minutes=max_runtime_minutes,
-        place=_next_place() if place is None else place,
+        place=next_place if place is None else place,
     )
     refuse_what_never_fits(claim)
-    try:
-        with transaction.atomic():
-            claim.save(force_insert=True)
-    except IntegrityError as error:
-        if "one_live_claim_per_holder" not in str(error):
-            raise
-        raise Conflict(
-            "already_claimed",
-            _("It is already running or waiting."),
-            _("Stop it first if you want to start it again."),
-        ) from error
+    claim.save(force_insert=True)
     passes.want(pool.id)
     return claim
 
@@ -113,15 +111,10 @@ def admit(pool_id: UUID) -> int:
     transaction: the lock would be released before the transaction ends.
     """
     while True:
-        cluster_id = _cluster_of(pool_id)
+        cluster_id = Pool.objects.values_list("cluster_id", flat=True).get(pk=pool_id)
         with _locked_beyond_transactions(cluster_id):
-            if _cluster_of(pool_id) == cluster_id:  # the pool may have moved meanwhile
-                passes.begins(pool_id)
+            if passes.begins(pool_id, cluster_id):  # the pool may have moved meanwhile
                 return _pass(pool_id)
-
-
-def _cluster_of(pool_id: UUID) -> UUID:
-    return Pool.objects.values_list("cluster_id", flat=True).get(pk=pool_id)
 
 
 @contextmanager
@@ -143,10 +136,14 @@ def _name(cluster_id: UUID) -> str:
 def _pass(pool_id: UUID) -> int:
     pool = Pool.objects.get(pk=pool_id)  # under the lock: it may just have been taken out of use
     claims = {claim.id: claim for claim in Claim.objects.filter(pool=pool, state=State.WAITING)}
-    _lock_limits({claim.tenant_id for claim in claims.values()})
-    decisions = decide(pool_state.read(pool, claims.values()))
-    started = sum(action() for action in _actions(decisions, claims))
-    _note_reasons(claims, decisions)
+    for claim in claims.values():
+        claim.pool = pool
+    limits = _lock_limits({claim.tenant_id for claim in claims.values()})
+    decisions = decide(pool_state.read(pool, claims.values(), limits))
+    actions = _actions(decisions, claims)
+    started = sum(action() for action in actions)
+    if _note_reasons(claims, decisions) or actions:
+        live.on_change()
     if started:
         passes.want_after(pool.cluster_id, {claims[one.claim].tenant_id for one in decisions.admitted})
     return started
@@ -311,14 +308,16 @@ def _cancel_preemption(run: Claim) -> bool:
     return False
 
 
-def _note_reasons(claims: dict[UUID, Claim], decisions: Decisions) -> None:
-    """Save changed reasons, equal ones in one update: the first pass over a long queue changes all."""
+def _note_reasons(claims: dict[UUID, Claim], decisions: Decisions) -> bool:
+    """Save changed reasons, equal ones in one update: the first pass over a long queue changes all. True if any was."""
     changed = {
         waits.claim: waits.reason
         for waits in decisions.waits
         if (claims[waits.claim].reason_code, claims[waits.claim].reason_data)
         != (waits.reason.code, waits.reason.data)
     }
+    if not changed:
+        return False
     still_waiting = locked(Claim.objects.filter(pk__in=changed, state=State.WAITING))
     same: defaultdict[str, list[Claim]] = defaultdict(list)
     for pk in still_waiting.values_list("pk", flat=True):
@@ -331,6 +330,7 @@ def _note_reasons(claims: dict[UUID, Claim], decisions: Decisions) -> None:
         )
         for claim in alike:
             claim_waits.send(sender=Claim, claim=claim)
+    return True
 
 
 def _end_admitted(claim: Claim, reason: str) -> Claim:
@@ -376,13 +376,22 @@ def _successor(ended: Claim, **changes: Any) -> Claim:
     )
 
 
-def _next_place() -> int:
-    """Return the next place, from one sequence, so that later requests stand later on any machine."""
+def _next_place(holder_kind: str, holder_id: UUID) -> tuple[int, bool]:
+    """Return the next place, and whether the holder has a live claim.
+
+    Places come from one sequence, so that later requests stand later on any machine.
+    """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT nextval('quotas_claim_place')")
-        return int(cursor.fetchone()[0])
+        cursor.execute(
+            "SELECT nextval('quotas_claim_place'),"
+            " EXISTS (SELECT FROM quotas_claim WHERE holder_kind = %s AND holder_id = %s AND state <> %s)",
+            [holder_kind, holder_id, State.RELEASED],
+        )
+        place, is_claimed = cursor.fetchone()
+        return int(place), bool(is_claimed)
 
 
-def _lock_limits(tenants: set[UUID]) -> None:
-    """Lock tenants' limits: they hold over all clusters, whose passes may run at once."""
-    list(locked(TenantLimit.objects.filter(tenant__in=tenants)))
+def _lock_limits(tenants: set[UUID]) -> dict[UUID, TenantLimit | None]:
+    """Lock tenants' limits, and return them: they hold over all clusters, whose passes may run at once."""
+    rows = locked(TenantLimit.objects.filter(tenant__in=tenants))
+    return dict.fromkeys(tenants) | {limit.tenant_id: limit for limit in rows}

@@ -19,15 +19,8 @@ class QuotasConfig(AppConfig):
         from quotas.pools import doctor
 
         holders.connect()
-        for signal in (
-            capacity_changed,
-            signals.claim_admitted,
-            signals.claim_waits,
-            signals.claim_released,
-            signals.claim_preempted,
-            signals.claim_preemption_cancelled,
-            signals.standing_changed,
-        ):
+        # What an admission pass changes, it announces itself, once.
+        for signal in (capacity_changed, signals.claim_released, signals.standing_changed):
             signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
         examination.register(doctor.findings_about)

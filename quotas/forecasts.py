@@ -35,10 +35,12 @@ WRITTEN = ("position", "units_ahead", "estimated_from", "estimated_to", "told_fr
 
 def update_forecasts(pool_id: UUID) -> None:
     """Update a pool's forecasts, unless just done: the watcher's next tick enqueues a pass, which calls this again."""
+    queue = Claim.objects.filter(pool=pool_id, state=State.WAITING)
+    if not queue.exists():
+        return
     pool, now = Pool.objects.get(pk=pool_id), timezone.now()
-    queue = Claim.objects.filter(pool=pool, state=State.WAITING)
     idle = Q(forecast_at=None) | ~is_near_now("forecast_at", now, AT_MOST_EVERY)
-    if not queue.exists() or not Pool.objects.filter(idle, pk=pool_id).update(forecast_at=now):
+    if not Pool.objects.filter(idle, pk=pool_id).update(forecast_at=now):
         return
     stretch = _learn(pool)
     waiting = list(queue)

@@ -53,9 +53,12 @@ def want_everywhere() -> None:
     transaction.on_commit(lambda: _enqueue_for(Claim.objects.all()), robust=True)
 
 
-def begins(pool_id: UUID) -> None:
-    """Note that a pass, under its cluster's lock, is about to read: later changes need another pass."""
-    Pool.objects.filter(pk=pool_id).update(pass_queued_at=None)
+def begins(pool_id: UUID, cluster_id: UUID) -> bool:
+    """Note that a pass, under its cluster's lock, is about to read: later changes need another pass.
+
+    Return False if the pool is not in that cluster.
+    """
+    return bool(Pool.objects.filter(pk=pool_id, cluster=cluster_id).update(pass_queued_at=None))
 
 
 def on_capacity_changed(cluster: Cluster, **_: Any) -> None:
@@ -75,8 +78,7 @@ def on_tick(**_: Any) -> None:
 
 def on_worker_began(**_: Any) -> None:
     """Enqueue passes again: the previous worker may have died with one, which would block it for ten seconds."""
-    for pool_id in Pool.objects.filter(pass_queued_at__isnull=False).values_list("pk", flat=True):
-        begins(pool_id)
+    Pool.objects.filter(pass_queued_at__isnull=False).update(pass_queued_at=None)
     _enqueue_for(Claim.objects.all())
 
 

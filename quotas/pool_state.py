@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from quotas.accounting import budgets
-from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units, used_lately
+from quotas.allowed.usage import held_by_people, held_by_tenants, used_lately
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
 from quotas.pools import health
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
@@ -22,13 +22,21 @@ from quotas.scheduling import Booked, Limits, PersonUse, PoolState, Reason, Tena
 START_MARGIN = timedelta(minutes=15)
 
 
-def read(pool: Pool, claims: Iterable[Any]) -> PoolState:
-    """Return the state of a pool in which these claims wait, with a constant number of queries."""
-    return read_all({pool: claims})[pool.id]
+TenantLimits = Mapping[UUID, TenantLimit | None]
+
+
+def read(pool: Pool, claims: Iterable[Any], limits: TenantLimits | None = None) -> PoolState:
+    """Return the state of a pool in which these claims wait, with a constant number of queries.
+
+    `limits`: those of some tenants, None for a tenant without, if they were already read.
+    """
+    return read_all({pool: claims}, limits=limits)[pool.id]
 
 
 def read_all(
-    queues: Mapping[Pool, Iterable[Any]], seen: Mapping[UUID, PoolNodes] | None = None
+    queues: Mapping[Pool, Iterable[Any]],
+    seen: Mapping[UUID, PoolNodes] | None = None,
+    limits: TenantLimits | None = None,
 ) -> dict[UUID, PoolState]:
     """Return the states of several pools, with as many queries as for one. `seen`: their nodes, if already read."""
     now = timezone.now()
@@ -42,7 +50,7 @@ def read_all(
         for pool in queues
     }
     people = {pk: {(claim.tenant, claim.user) for claim in asking} for pk, asking in waiting.items()}
-    quotas = _quotas(queues, tenants, people)
+    quotas = _quotas(queues, tenants, people, limits or {})
     return {
         pool.id: PoolState(
             units_per_gpu=pool.units_per_gpu,
@@ -100,9 +108,8 @@ def booked(pools: Iterable[Pool], now: datetime) -> defaultdict[UUID, list[Booke
 
 def may_hold(claim: Claim) -> TenantQuota:
     """Return what the claim's tenant and person may hold, as if nothing were held. Two queries."""
-    pool, tenant = claim.pool, claim.tenant_id
-    quota = Quota.objects.filter(pool=pool, tenant=tenant).order_by("pk").first()
-    limit = TenantLimit.objects.filter(tenant=tenant).order_by("pk").first()
+    pool, limit = claim.pool, TenantLimit.of(claim.tenant)
+    quota = Quota.objects.filter(pool=pool, tenant=claim.tenant_id).order_by("pk").first()
     person = (
         PersonUse(most_gpus=limit.person_gpus, most_workspaces=limit.person_workspaces) if limit else None
     )
@@ -116,13 +123,14 @@ def may_hold(claim: Claim) -> TenantQuota:
 
 def tenant_quotas(pool: Pool, tenants: set[UUID]) -> dict[UUID, TenantQuota]:
     """Return what each tenant holds and may hold."""
-    return _quotas([pool], {pool.id: tenants}, {})[pool.id]
+    return _quotas([pool], {pool.id: tenants}, {}, {})[pool.id]
 
 
 def _quotas(
     pools: Collection[Pool],
     tenants: Mapping[UUID, set[UUID]],
     people: Mapping[UUID, Collection[tuple[UUID, Any]]],
+    known_limits: TenantLimits,
 ) -> dict[UUID, dict[UUID, TenantQuota]]:
     """Return by pool what each of its tenants, and each of these people in them, holds and may hold.
 
@@ -133,9 +141,10 @@ def _quotas(
         (quota.tenant_id, quota.pool_id): quota
         for quota in Quota.objects.filter(pool__in=pools, tenant__in=everyone)
     }
-    limits = {limit.tenant_id: limit for limit in TenantLimit.objects.filter(tenant__in=everyone)}
-    units = held_units(everyone)
-    held = held_over_all_pools(everyone)
+    unread = TenantLimit.objects.filter(tenant__in=everyone - known_limits.keys())
+    limits = {tenant: limit for tenant, limit in known_limits.items() if limit is not None}
+    limits |= {limit.tenant_id: limit for limit in unread}
+    units, held = held_by_tenants(everyone)
     lately = used_lately(pools, everyone)
     uses = _people(everyone, {person for of_pool in people.values() for person in of_pool}, limits)
     costing = [pool.id for pool in pools if pool.has_gpus and pool.weight > 0]

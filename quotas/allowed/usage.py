@@ -21,22 +21,39 @@ HALF_LIFE_DAYS = 7
 FORGOTTEN_AFTER = timedelta(days=7 * HALF_LIFE_DAYS)
 
 
+def held_by_tenants(
+    tenants: set[UUID],
+) -> tuple[defaultdict[tuple[UUID, UUID], int], defaultdict[UUID, Limits]]:
+    """Units by tenant and pool; and CPU, memory and workspaces by tenant, to compare with its limits. One query."""
+    admitted = Claim.objects.filter(state=Claim.State.ADMITTED, tenant__in=tenants)
+    rows = (
+        admitted.order_by()
+        .values_list("tenant_id", "pool_id")
+        .annotate(
+            units=Sum("units"),
+            cpu=Sum("cpu_millicores"),
+            memory=Sum("memory_mib"),
+            workspaces=Count("pk", filter=Q(holder_kind=Claim.Holder.WORKSPACE)),
+        )
+    )
+    units: defaultdict[tuple[UUID, UUID], int] = defaultdict(int)
+    sums: defaultdict[UUID, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for tenant, pool, held, *amounts in rows:
+        units[tenant, pool] = held
+        sums[tenant] = [before + more for before, more in zip(sums[tenant], amounts, strict=True)]
+    return units, defaultdict(
+        lambda: Limits(0, 0, 0), {tenant: Limits(*held) for tenant, held in sums.items()}
+    )
+
+
 def held_units(tenants: set[UUID]) -> defaultdict[tuple[UUID, UUID], int]:
     """Units by tenant and pool."""
-    admitted = Claim.objects.filter(state=Claim.State.ADMITTED, tenant__in=tenants)
-    rows = admitted.values_list("tenant_id", "pool_id").annotate(held=Sum("units"))
-    return defaultdict(int, {(tenant, pool): held for tenant, pool, held in rows})
+    return held_by_tenants(tenants)[0]
 
 
 def held_over_all_pools(tenants: set[UUID]) -> defaultdict[UUID, Limits]:
     """CPU, memory and workspaces held by tenant, to compare with its limits."""
-    admitted = Claim.objects.filter(state=Claim.State.ADMITTED, tenant__in=tenants)
-    rows = admitted.values_list("tenant_id").annotate(
-        cpu=Sum("cpu_millicores"),
-        memory=Sum("memory_mib"),
-        workspaces=Count("pk", filter=Q(holder_kind=Claim.Holder.WORKSPACE)),
-    )
-    return defaultdict(lambda: Limits(0, 0, 0), {tenant: Limits(*held) for tenant, *held in rows})
+    return held_by_tenants(tenants)[1]
 
 
 def held_in_pools(pools: set[UUID]) -> defaultdict[UUID, int]:

@@ -12,8 +12,7 @@ from playwright.sync_api import Browser, WebSocketRoute, expect
 from accounts.models import Membership
 from quotas.bookings import changes as bookings
 from quotas.bookings.rules import Wish
-from quotas.models import Claim
-from quotas.signals import claim_admitted
+from quotas.live import on_change
 from tests.cast import Cast
 from tests.e2e.browsing import opened, signed_in
 from tests.shared.workspace_rows import make_workspace
@@ -149,8 +148,8 @@ def test_the_map_of_gpus_follows_what_happens_and_keeps_what_is_unfolded(
     with opened(browser, address, cast.bob.user, "/gpus/") as page:
         page.locator("#node-a100-node-1 > summary").click()
         expect(page.locator("#node-a100-node-1 li")).to_have_text("4 GPUs: free")
-        workspace = make_workspace(cast, cast.alice, Phase.STARTING, name="train")
-        claim_admitted.send(sender=Claim, claim=Claim.objects.get(holder_id=workspace.pk))
+        make_workspace(cast, cast.alice, Phase.STARTING, name="train")
+        on_change()
         expect(page.locator("#node-a100-node-1 li").first).to_contain_text("1 GPU: alice of Demo, train")
 
 

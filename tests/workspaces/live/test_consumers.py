@@ -21,7 +21,7 @@ from accounts.signals import send_access_changed
 from quotas import admission
 from quotas.forecasts import update_forecasts
 from quotas.models import Claim, Pool
-from quotas.signals import claim_admitted
+from quotas.signals import claim_released
 from tests.cast import Cast
 from tests.shared.sockets import Socket, headers_of, in_thread, socket
 from tests.shared.workspace_rows import make_many, make_workspace
@@ -308,7 +308,7 @@ async def test_a_change_in_another_tenant_wakes_the_map_of_gpus_and_says_nothing
         assert await bobs.hear() == {"type": "pools"}
         workspace = await in_thread(make_workspace)(cast, cast.carol)
         claim = await in_thread(Claim.objects.get)(holder_id=workspace.pk)
-        await in_thread(claim_admitted.send_robust)(sender=Claim, claim=claim)
+        await in_thread(claim_released.send_robust)(sender=Claim, claim=claim, successor=None)
         assert await bobs.hear() == {"type": "pools"}
 
 
