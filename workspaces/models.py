@@ -63,6 +63,7 @@ class Phase(models.TextChoices):
     STOPPED = "stopped", _("stopped")
     FAILED = "failed", _("failed")
     DELETING = "deleting", _("deleting")
+    DELETED = "deleted", _("deleted")
 
 
 class Step(models.TextChoices):
@@ -181,8 +182,6 @@ class Workspace(models.Model):
     # Set with the first mark (request for a reconcile), cleared by the reconcile that saw the last mark.
     dirty_since = models.DateTimeField(_("dirty since"), null=True, db_index=True)
     dirty_marks = models.PositiveIntegerField(default=0)
-    # The cluster reported a trouble of this run: its events are read until it is ready.
-    warned = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         verbose_name = _("workspace")

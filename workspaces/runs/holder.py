@@ -46,7 +46,7 @@ class Workspaces:
             runs.advance(workspace)
             if claim.must_end_at is not None and workspace.stops_at is None:
                 lifetime.keep_to(workspace, claim.must_end_at)
-        enqueue.reconcile([claim.holder_id])
+        enqueue.reconcile([claim.holder_id], urgent=True)
 
     def waits(self, claim: Claim) -> None:
         """Announce a new reason: pages make the words from the claim."""

@@ -58,7 +58,7 @@ def stop(actor: Actor, workspace: Workspace) -> bool:
         add_event(row, "stop_requested", by=actor.user.get_username())
         has_run = runs.stop(row)
     if has_run:
-        enqueue.reconcile([workspace.pk])
+        enqueue.reconcile([workspace.pk], urgent=True)
     return True
 
 
@@ -81,7 +81,7 @@ def restart_run(actor: Actor, workspace: Workspace, code: str, **event: Any) -> 
             return False
         add_event(row, code, **event)
         runs.end(row, Ending.RESTART)
-    enqueue.reconcile([workspace.pk])
+    enqueue.reconcile([workspace.pk], urgent=True)
     return True
 
 

@@ -128,6 +128,7 @@ def _release(claim: Claim | None, ending: Ending) -> None:
 def _become_deleted(workspace: Workspace) -> None:
     with changing(workspace.pk) as row:
         code = "deleted_with_files" if row.delete_disk else "deleted"
+        move(row, Move.BE_GONE)
         row.deleted_at = timezone.now()
         row.next_size = None
         forget_secrets(row)

@@ -20,7 +20,6 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     move(workspace, Move.QUEUE)
     _forget_observed(workspace)
     workspace.failure = None
-    workspace.warned = False
     workspace.node = workspace.pod_uid = ""
     workspace.pod_ended = True
     workspace.container_restarts = 0

@@ -36,6 +36,7 @@ class Move(StrEnum):
     PROVE_END = "prove the end"
     REST = "rest"
     REFUSE = "refuse"
+    BE_GONE = "be gone"
     RESTORE = "restore"
 
 
@@ -113,8 +114,9 @@ TABLE: dict[Move, Rule] = {
         to_desired=Desired.STOPPED,
         to_phase=Phase.FAILED,
     ),
+    Move.BE_GONE: Rule("the take-down", DELETED, [Phase.DELETING], NONE, to_phase=Phase.DELETED),
     Move.RESTORE: Rule(
-        "an admin", DELETED, [Phase.DELETING], NONE, to_desired=Desired.STOPPED, to_phase=Phase.STOPPED
+        "an admin", DELETED, [Phase.DELETED], NONE, to_desired=Desired.STOPPED, to_phase=Phase.STOPPED
     ),
 }
 
