@@ -22,19 +22,28 @@ def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:
 
     Then nothing else is recorded: the end of another pod does not prove the end of that pod.
     """
-    ends = {pod["metadata"]["uid"]: end_proven(pod) for pod in pods}
-    if ends == ({} if workspace.pod_ended else {workspace.pod_uid: False}):
-        return True  # as recorded before
-    with changing(workspace.pk) as row:
-        if row.run != workspace.run:
-            return True
-        if not row.pod_ended and row.pod_uid not in ends:
-            return False
-        for uid in sorted(ends, key=lambda uid: not ends[uid]):  # a running pod last
-            if uid != row.pod_uid:
-                row.pod_uid, row.pod_ended, row.container_restarts = uid, False, 0
-            row.pod_ended = row.pod_ended or ends[uid]
+    if is_noted(workspace, pods):
         return True
+    with changing(workspace.pk) as row:
+        return row.run != workspace.run or note(row, pods)
+
+
+def is_noted(row: Workspace, pods: Sequence[Object]) -> bool:
+    """Return True if the row says of these pods what they show."""
+    ends = {pod["metadata"]["uid"]: end_proven(pod) for pod in pods}
+    return ends == ({} if row.pod_ended else {row.pod_uid: False})
+
+
+def note(row: Workspace, pods: Sequence[Object]) -> bool:
+    """Do as `note_pods` says, inside `changing`."""
+    ends = {pod["metadata"]["uid"]: end_proven(pod) for pod in pods}
+    if not row.pod_ended and row.pod_uid not in ends:
+        return False
+    for uid in sorted(ends, key=lambda uid: not ends[uid]):  # a running pod last
+        if uid != row.pod_uid:
+            row.pod_uid, row.pod_ended, row.container_restarts = uid, False, 0
+        row.pod_ended = row.pod_ended or ends[uid]
+    return True
 
 
 def delete_pod(pod: Object, mirror: Mirror) -> bool:

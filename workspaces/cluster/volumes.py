@@ -22,15 +22,16 @@ from .tenancy import tenant_labels
 
 
 def keep_data(workspace: Workspace, claims: Sequence[Object], mirror: Mirror) -> None:
-    """Set the volume of every bound PVC to Retain, so that even a deleted namespace deletes no data."""
+    """Set the volume of every bound PVC to Retain, so that even a deleted namespace deletes no data.
+
+    The volumes stand in the row that was read; whoever calls this writes them down.
+    """
     for claim in claims:
         name, volume = claim["metadata"]["name"], claim["spec"].get("volumeName", "")
         bound = claim.get("status", {}).get("phase") == "Bound"
         if bound and workspace.volumes.get(name) != volume:
             set_reclaim(volume, "Retain", mirror)
-            with changing(workspace.pk) as row:
-                row.volumes = {**row.volumes, name: volume}
-            workspace.volumes = row.volumes
+            workspace.volumes = {**workspace.volumes, name: volume}
 
 
 def make_claim(workspace: Workspace, body: dict[str, Any], mirror: Mirror) -> Object:

@@ -29,7 +29,7 @@ from workspaces.cluster.observe import (
     Trouble,
     explain_trouble,
 )
-from workspaces.cluster.proof import delete_pod, note_pods
+from workspaces.cluster.proof import delete_pod, is_noted, note
 from workspaces.cluster.repair import restore_labels, restore_pod
 from workspaces.cluster.volumes import alert_deleted, free_for, keep_data, make_claim
 from workspaces.cluster.wanted import Shared, Wanted, wanted_of
@@ -58,9 +58,6 @@ def bring_up(workspace: Workspace, claim: Claim, mirror: Mirror, shared: Shared)
     seen = set_aside_earlier(seen, workspace, mirror)
     keep_data(workspace, seen.volume_claims, mirror)
     alert_deleted(workspace, seen.volume_claims, mirror)
-    if not note_pods(workspace, seen.pods):
-        pod_vanished(workspace)
-        return
     observation = observe.observe(
         seen,
         run=str(claim.pk),
@@ -68,9 +65,9 @@ def bring_up(workspace: Workspace, claim: Claim, mirror: Mirror, shared: Shared)
         node_address=wanted.cluster.node_address,
     )
     trouble = in_the_way or observation.trouble
-    if is_settled(workspace, observation, trouble):
+    if is_noted(workspace, seen.pods) and is_settled(workspace, observation, trouble):
         return
-    if record(workspace, observation, trouble):
+    if record(workspace, seen, observation, trouble):
         enqueue.reconcile([workspace.pk], urgent=True)
 
 
@@ -196,14 +193,18 @@ def set_aside_earlier(seen: Snapshot, workspace: Workspace, mirror: Mirror) -> S
 # --- write how far it got
 
 
-def record(workspace: Workspace, observation: Observation, trouble: Trouble | None) -> bool:
+def record(workspace: Workspace, seen: Snapshot, observation: Observation, trouble: Trouble | None) -> bool:
     """Write row and new events in one transaction. Return True if a run is to be taken down now."""
     with transaction.atomic():
         if observation.done == len(STEPS) and workspace.ready_at is None:
             admission.lock(workspace.pool.cluster_id)  # the run's clock starts, and the queue plans by it
         with changing(workspace.pk) as row:
-            if row.run == workspace.run and not row.ending:  # else somebody ended this run meanwhile
-                write_down(row, observation, trouble)
+            row.volumes = {**row.volumes, **workspace.volumes}
+            if row.run != workspace.run:
+                return False
+            is_seen = note(row, seen.pods)
+            if not row.ending:  # else somebody ended this run meanwhile
+                write_down(row, observation, trouble) if is_seen else pod_vanished(row)
             return bool(row.ending)
 
 
@@ -326,12 +327,10 @@ def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:
     runs.end(row, Ending.FAILED)
 
 
-def pod_vanished(workspace: Workspace) -> None:
+def pod_vanished(row: Workspace) -> None:
     """End the run: its pod was removed by force and may still run, and a second pod beside it would share its disk."""
-    with changing(workspace.pk) as row:
-        if row.run == workspace.run and not row.ending:
-            add_event(row, "interrupted", level=Event.Level.WARNING, reason="Vanished")
-            runs.end(row, Ending.INTERRUPTED)
+    add_event(row, "interrupted", level=Event.Level.WARNING, reason="Vanished")
+    runs.end(row, Ending.INTERRUPTED)
 
 
 def ended_by_itself(row: Workspace, observation: Observation) -> None:

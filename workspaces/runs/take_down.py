@@ -27,11 +27,11 @@ def take_down(workspace: Workspace, mirror: Mirror) -> None:
     pods = pods_of(workspace, mirror)
     if workspace.message_code == "cluster_unavailable" or workspace.message_code in workspace.troubles:
         runs.describe_ending(workspace)
-    note_pods(workspace, pods)
+    noted = note_pods(workspace, pods)
     ended = [delete_pod(pod, mirror) for pod in pods]
     if not all(ended):
         return
-    if unproven(workspace):
+    if (not noted or (not pods and not workspace.pod_ended)) and unproven(workspace):
         report_unproven(workspace)
         return
     if not pods and not workspace.pod_uid and may_have_a_pod(workspace, mirror):
@@ -92,12 +92,12 @@ def finish(workspace: Workspace) -> None:
             ending = Ending(row.ending)
             move(row, Move.PROVE_END)
             gives_back = ending == Ending.RECLAIM or (keeps_units and claim is not None and is_due(claim))
-        if wanted == Desired.DELETED:
+            if wanted == Desired.DELETED:
+                _become_deleted(row)
+            elif wanted == Desired.STOPPED:
+                _become_stopped(row, ending)
+        if wanted != Desired.RUNNING:
             _release(claim, ending)
-            _become_deleted(workspace)
-        elif wanted == Desired.STOPPED:
-            _release(claim, ending)
-            _become_stopped(workspace, ending)
         elif ending == Ending.REQUEUE and claim is not None:
             why = workspace.failure or {"code": "sent_back", "data": {}}
             _begin(workspace, admission.send_back(claim, why["code"], why["data"]), "requested")
@@ -125,28 +125,26 @@ def _release(claim: Claim | None, ending: Ending) -> None:
         admission.release(claim.pk, str(ending))
 
 
-def _become_deleted(workspace: Workspace) -> None:
-    with changing(workspace.pk) as row:
-        code = "deleted_with_files" if row.delete_disk else "deleted"
-        move(row, Move.BE_GONE)
-        row.deleted_at = timezone.now()
-        row.next_size = None
-        forget_secrets(row)
-        row.message_code, row.message_data = code, {}
-        add_event(row, code)
+def _become_deleted(row: Workspace) -> None:
+    code = "deleted_with_files" if row.delete_disk else "deleted"
+    move(row, Move.BE_GONE)
+    row.deleted_at = timezone.now()
+    row.next_size = None
+    forget_secrets(row)
+    row.message_code, row.message_data = code, {}
+    add_event(row, code)
 
 
-def _become_stopped(workspace: Workspace, ending: Ending) -> None:
-    with changing(workspace.pk) as row:
-        row.ready_at = row.started_at = None
-        row.node = ""
-        runs.take_up_size(row)
-        if ending == Ending.FAILED:
-            return
-        move(row, Move.REST)
-        row.step_since = timezone.now()
-        row.message_code, row.message_data = "stopped", {}
-        add_event(row, "stopped")
+def _become_stopped(row: Workspace, ending: Ending) -> None:
+    row.ready_at = row.started_at = None
+    row.node = ""
+    runs.take_up_size(row)
+    if ending == Ending.FAILED:
+        return
+    move(row, Move.REST)
+    row.step_since = timezone.now()
+    row.message_code, row.message_data = "stopped", {}
+    add_event(row, "stopped")
 
 
 def _ask_again(workspace: Workspace) -> None:
