@@ -21,7 +21,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -65,16 +65,12 @@ def request(
 ) -> Claim:
     """Queue a claim, in the caller's transaction: at the end, or at an earlier claim's `place`.
 
-    Raises a Refusal if it could never start, and a Conflict if its holder has a live claim. The holder's row is new or
-    locked, so that nobody else asks for it at the same time; a unique index keeps the rule in any case.
+    Raises a Refusal if it could never start, and a Conflict if its holder has a live claim; if that claim came at the
+    same time, the Conflict ends the transaction.
     """
     next_place, is_claimed = _next_place(holder_kind, holder_id)
     if is_claimed:
-        raise Conflict(
-            "already_claimed",
-            _("It is already running or waiting."),
-            _("Stop it first if you want to start it again."),
-        )
+        raise _already_claimed()
     claim = Claim(
         tenant=tenant,
         user=user,
@@ -89,9 +85,22 @@ def request(
         place=next_place if place is None else place,
     )
     refuse_what_never_fits(claim)
-    claim.save(force_insert=True)
+    try:
+        claim.save(force_insert=True)
+    except IntegrityError as error:
+        if "one_live_claim_per_holder" not in str(error):
+            raise
+        raise _already_claimed() from error
     passes.want(pool.id)
     return claim
+
+
+def _already_claimed() -> Conflict:
+    return Conflict(
+        "already_claimed",
+        _("It is already running or waiting."),
+        _("Stop it first if you want to start it again."),
+    )
 
 
 def lock(*cluster_ids: UUID) -> None:
