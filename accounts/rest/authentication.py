@@ -20,11 +20,14 @@ class TokenAuthentication(BaseAuthentication):
         header = request.headers.get("Authorization")
         if header is None:
             return None
-        try:
-            token = _token_of(header)
-        except NotSignedIn:
-            rates.count_stranger()
-            raise
+        once = request._request  # the middleware for keys asks before the view
+        token: APIToken | None = getattr(once, "api_token", None)
+        if token is None:
+            try:
+                token = once.api_token = _token_of(header)  # type: ignore[attr-defined]
+            except NotSignedIn:
+                rates.count_stranger()
+                raise
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
