@@ -38,18 +38,17 @@ NEEDS = (
     # State of the cluster.
     Need("Node", ("get", *_FOLLOWED, "patch")),  # to cordon one
     Need("Event", _FOLLOWED),
-    Need("StorageClass", ("get", "list")),
-    Need("Pod", ("get", *_FOLLOWED, *_APPLIED, "delete")),  # created only in dry runs
+    Need("StorageClass", ("get", *_FOLLOWED)),
+    Need("Pod", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     Need("Pod", ("get",), subresource="log"),
     # Workspaces.
-    Need("StatefulSet", ("get", *_FOLLOWED, *_APPLIED, "delete")),
-    Need("StatefulSet", ("update",), subresource="finalizers"),  # lets its objects delay its deletion
+    Need("StatefulSet", ("list", "delete")),  # of workspaces that an earlier version of Berth started
     Need("Service", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     Need("PersistentVolumeClaim", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     # Patched to keep data when its PVC goes; created where a pool names the driver's path on its nodes.
     Need("PersistentVolume", _APPLIED),
     Need("Secret", ("get", "list", *_APPLIED, "delete")),
-    Need("ConfigMap", ("get", "list", *_APPLIED, "delete")),
+    Need("ConfigMap", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     # A test of a node's GPUs.
     Need("Job", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     # Networks that workspaces must not reach.
@@ -66,7 +65,7 @@ NEEDS = (
     Need("ResourceFlavorv1beta2", ("list",)),
     Need("ClusterQueuev1beta2", ("list",)),
     # Tenants.
-    Need("Namespace", ("get", "list", *_APPLIED)),
+    Need("Namespace", ("get", *_FOLLOWED, *_APPLIED)),
     Need("ServiceAccount", ("list", *_APPLIED)),
     Need("ResourceQuota", ("list", *_APPLIED)),
     Need("LimitRange", ("list", *_APPLIED)),
