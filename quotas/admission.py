@@ -26,7 +26,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
-from accounts.errors import Conflict
+from accounts.errors import Conflict, TooMany
 from accounts.locks import locked
 from accounts.models import Scope, Tenant, User
 from accounts.trail import audit
@@ -62,15 +62,18 @@ def request(
     priority: int = 0,
     max_runtime_minutes: int | None = None,
     place: int | None = None,
+    most_waiting: int | None = None,
 ) -> Claim:
     """Queue a claim, in the caller's transaction: at the end, or at an earlier claim's `place`.
 
-    Raises a Refusal if it could never start, and a Conflict if its holder has a live claim; if that claim came at the
-    same time, the Conflict ends the transaction.
+    Raises a Refusal if it could never start, or if so many of the person's claims wait already; and a Conflict if its
+    holder has a live claim. If that claim came at the same time, the Conflict ends the transaction.
     """
-    next_place, is_claimed = _next_place(holder_kind, holder_id)
+    next_place, is_claimed, waiting = _next_place(holder_kind, holder_id, user)
     if is_claimed:
         raise _already_claimed()
+    if most_waiting is not None and waiting >= most_waiting:
+        raise _too_many_waiting(most_waiting)
     claim = Claim(
         tenant=tenant,
         user=user,
@@ -93,6 +96,15 @@ def request(
         raise _already_claimed() from error
     passes.want(pool.id)
     return claim
+
+
+def _too_many_waiting(most: int) -> TooMany:
+    return TooMany(
+        "too_many_waiting",
+        _("You already have %(count)d waiting requests.") % {"count": most},
+        _("Wait until some have started, or stop some."),
+        retry_after_seconds=60,
+    )
 
 
 def _already_claimed() -> Conflict:
@@ -385,19 +397,20 @@ def _successor(ended: Claim, **changes: Any) -> Claim:
     )
 
 
-def _next_place(holder_kind: str, holder_id: UUID) -> tuple[int, bool]:
-    """Return the next place, and whether the holder has a live claim.
+def _next_place(holder_kind: str, holder_id: UUID, user: User) -> tuple[int, bool, int]:
+    """Return the next place, whether the holder has a live claim, and how many of the person's claims wait.
 
     Places come from one sequence, so that later requests stand later on any machine.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval('quotas_claim_place'),"
-            " EXISTS (SELECT FROM quotas_claim WHERE holder_kind = %s AND holder_id = %s AND state <> %s)",
-            [holder_kind, holder_id, State.RELEASED],
+            " EXISTS (SELECT FROM quotas_claim WHERE holder_kind = %s AND holder_id = %s AND state <> %s),"
+            " (SELECT count(*) FROM quotas_claim WHERE user_id = %s AND state = %s)",
+            [holder_kind, holder_id, State.RELEASED, user.pk, State.WAITING],
         )
-        place, is_claimed = cursor.fetchone()
-        return int(place), bool(is_claimed)
+        place, is_claimed, waiting = cursor.fetchone()
+        return int(place), bool(is_claimed), int(waiting)
 
 
 def _lock_limits(tenants: set[UUID]) -> dict[UUID, TenantLimit | None]:

@@ -57,11 +57,14 @@ def _write(kind: Kind, people: Collection[User], worth_a_mail: bool, **fields: A
     now = timezone.now()
     rows = []
     ways = ways_of(people, kind)
-    mailed = Notice.objects.filter(user__in=people, kind=kind, at__gt=now - GATHERED)
-    just_mailed = set(mailed.exclude(mail=Notice.Mail.NONE).values_list("user_id", flat=True))
+    worth_a_mail = worth_a_mail and mail_is_configured()
+    just_mailed = set[UUID]()
+    if worth_a_mail:
+        mailed = Notice.objects.filter(user__in=people, kind=kind, at__gt=now - GATHERED)
+        just_mailed.update(mailed.exclude(mail=Notice.Mail.NONE).values_list("user_id", flat=True))
     for person in people:
         in_berth, by_mail = ways[person.pk]
-        by_mail = by_mail and worth_a_mail and bool(person.email) and mail_is_configured()
+        by_mail = by_mail and worth_a_mail and bool(person.email)
         if person.is_active and (in_berth or by_mail):
             row = Notice(user=person, kind=kind, in_berth=in_berth, **fields)
             if by_mail:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, tenant_by_slug
-from accounts.errors import Conflict, Invalid, NotYet, Refusal, TooMany
+from accounts.errors import Conflict, Invalid, NotYet, Refusal
 from accounts.locks import locked
 from accounts.models import Tenant, User
 from accounts.trail import audit
@@ -40,7 +40,7 @@ RESERVED_ENV = re.compile(
 REPOSITORY = re.compile(r"(?:https?://|ssh://|git://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s'\"\\]+")
 LONGEST_ENV_BYTES = 64 * 1024
 SMALLEST_DISK_MIB = 64
-MOST_WAITING = 500  # per person
+MOST_WAITING = 500  # per person: nobody may fill the queue
 LARGEST_DISK_MIB = 16 * 1024 * 1024
 
 
@@ -76,7 +76,6 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
             refuse_unfair(actor, spec)
             image, size = check(tenant, spec)
             minutes = longest.granted(tenant, spec.max_runtime_minutes)
-            refuse_too_many_waiting(actor)
             storage.refuse_beyond(tenant, size.pool.cluster, spec.disk_mib)
             return _write(actor, tenant, image, size, replace(spec, max_runtime_minutes=minutes))
     except Refusal as refusal:
@@ -104,17 +103,6 @@ def refuse_unfair(actor: Actor, spec: LaunchSpec) -> None:
     if spec.priority > 0 and not actor.is_admin:
         text = _("Only admins may give a priority above 0.")
         raise Invalid("priority_too_high", text, _("Use 0 or less."), fields={"priority": [text]})
-
-
-def refuse_too_many_waiting(actor: Actor) -> None:
-    """Refuse more than MOST_WAITING requests per person: nobody may fill the queue."""
-    if Claim.objects.filter(user=actor.user, state=Claim.State.WAITING).count() >= MOST_WAITING:
-        raise TooMany(
-            "too_many_waiting",
-            _("You already have %(count)d waiting requests.") % {"count": MOST_WAITING},
-            _("Wait until some have started, or stop some."),
-            retry_after_seconds=60,
-        )
 
 
 def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
@@ -212,7 +200,8 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
         step=Step.REQUEST,
         step_since=timezone.now(),
     )
-    runs.begin(workspace, claim_for(workspace), "requested")
+    claim = admission.request(**needs(workspace, size), most_waiting=MOST_WAITING)
+    runs.begin(workspace, claim, "requested")
     if spec.settings_of is not None:
         add_source_event(workspace, spec.settings_of)
     try:
