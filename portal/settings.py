@@ -123,6 +123,9 @@ DATABASES["default"]["OPTIONS"] = {
     "keepalives_interval": 3,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
+    # Planning a statement costs PostgreSQL several times what executing it does: keep the plans of a connection.
+    "server_side_binding": True,
+    "prepare_threshold": 3,
     "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3",
     **DATABASES["default"].get("OPTIONS", {}),
 }

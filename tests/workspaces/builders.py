@@ -8,7 +8,7 @@ from uuid import UUID
 from accounts.models import Tenant, User
 from clusters.models import Cluster
 from quotas.models import Pool
-from workspaces.cluster.wanted import SecretValues, Wanted
+from workspaces.cluster.wanted import SecretValues, Shared, Wanted
 from workspaces.models import Image, Workspace
 
 INSTANCE = UUID("00000000-0000-4000-8000-000000000001")
@@ -56,8 +56,10 @@ def wanted(row: Workspace | None = None, **changes: Any) -> Wanted:
         "requested_cpu_millicores": 2000,
         "requested_memory_mib": 8192,
     }
-    made = Wanted(**(values | changes))
-    made.__dict__["secret"] = secret  # as if it had been read from rows
+    read = {"secret": secret, "bad_gpus": (), "unwell_nodes": {}}
+    read |= {name: changes.pop(name) for name in read.keys() & changes.keys()}
+    made = Wanted(shared=Shared(), **(values | changes))
+    made.__dict__.update(read)  # as if they had been read from rows
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from .tenancy import tenant_labels
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Input for the objects of one run."""
+    """Input for the objects of one run. What takes queries or secrets is read when it is needed."""
 
     workspace: Workspace
     instance: UUID
@@ -35,10 +35,17 @@ class Wanted:
     node: str
     requested_cpu_millicores: int
     requested_memory_mib: int
-    # GPUs that it must not get, if the way of sharing supports that.
-    bad_gpus: tuple[str, ...] = ()
-    # Nodes that it must not start on, though Kubernetes would place it there.
-    unwell_nodes: Mapping[str, str] = field(default_factory=dict)
+    shared: Shared
+
+    @cached_property
+    def bad_gpus(self) -> tuple[str, ...]:
+        """GPUs that it must not get, if the way of sharing supports that."""
+        return self.shared.bad_gpus(self.workspace.pool)
+
+    @cached_property
+    def unwell_nodes(self) -> Mapping[str, str]:
+        """Nodes that it must not start on, though Kubernetes would place it there."""
+        return {} if self.workspace.ready_at else self.shared.unwell_nodes(self.workspace.pool)
 
     @cached_property
     def secret(self) -> SecretValues:
@@ -117,8 +124,7 @@ def wanted_of(workspace: Workspace, claim: Claim, shared: Shared) -> Wanted:
         node=claim.node,
         requested_cpu_millicores=claim.cpu_millicores,
         requested_memory_mib=claim.memory_mib,
-        bad_gpus=shared.bad_gpus(workspace.pool),
-        unwell_nodes={} if workspace.ready_at else shared.unwell_nodes(workspace.pool),
+        shared=shared,
     )
 
 

@@ -145,7 +145,12 @@ class Reconciler:
                 for notice in heard.notifies(timeout=AWAY_SECONDS, stop_after=1):
                     cluster, urgent, workspace = notice.payload.split()
                     if cluster == str(self._cluster.pk):
-                        self.lanes.add(UUID(workspace), Lane.PERSON if urgent == "1" else Lane.GOES_ON)
+                        self._heard(UUID(workspace), urgent=urgent == "1")
+
+    def _heard(self, workspace: UUID, *, urgent: bool) -> None:
+        if urgent:
+            self._urgent.add(workspace)  # before the look, during which the cluster may answer
+        self.lanes.add(workspace, Lane.PERSON if urgent else Lane.GOES_ON)
 
     def _tick(self) -> None:
         """Look at what has not settled; after a list, at all that is to run or whose run is ending."""

@@ -77,6 +77,13 @@ class TestWhatReachesTheLanes:
         reconciler.changed("DELETED", pod(phase="Failed"))
         assert self.look(reconciler) == [ID]
 
+    def test_what_a_person_waits_for_is_followed_from_the_first_look_on(self, reconciler: Reconciler) -> None:
+        reconciler._heard(ID, urgent=True)
+        taken = reconciler.lanes.take(1, timeout_seconds=0)
+        reconciler.changed("MODIFIED", pod(phase="Pending"))  # the cluster answers while the look goes on
+        reconciler.lanes.done(taken)
+        assert self.look(reconciler) == [ID]
+
     def test_the_progress_of_a_start_does_not_wait(self, reconciler: Reconciler) -> None:
         starting = Workspace(pk=ID, phase=Phase.STARTING)
         for _ in range(3):
