@@ -71,14 +71,6 @@ def claim(phase: str = "Bound", storage_class: str = "net-shared", **metadata: A
     }
 
 
-def stateful_set(replicas: int = 1, run: UUID = RUN, **metadata: Any) -> dict[str, Any]:
-    of_run = {"berth.dev/run": str(run)}
-    return {
-        "metadata": {"name": f"ws-{ID}", "uid": "s1", "labels": of_run, **metadata},
-        "spec": {"replicas": replicas, "template": {"metadata": {"labels": of_run}}},
-    }
-
-
 def pod(
     *,
     node: str = "gpu-1",
@@ -86,10 +78,13 @@ def pod(
     conditions: dict[str, str] | None = None,
     container: dict[str, Any] | None = None,
     status: dict[str, Any] | None = None,
+    run: UUID = RUN,
     **metadata: Any,
 ) -> dict[str, Any]:
+    of_run = {"berth.dev/run": str(run)}
+    known = {"name": f"ws-{ID}", "uid": "p1", "namespace": "berth-demo", "labels": of_run}
     return {
-        "metadata": {"name": f"ws-{ID}-0", "uid": "p1", "namespace": "berth-demo", **metadata},
+        "metadata": {**known, **metadata},
         "spec": {"nodeName": node} if node else {},
         "status": {
             "phase": phase,

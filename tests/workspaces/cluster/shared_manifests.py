@@ -62,7 +62,7 @@ CASES: dict[str, tuple[dict[str, Any], Fraction | None, int | None]] = {
 
 
 def manifest(name: str) -> str:
-    """The StatefulSet of a workspace in such a pool."""
+    """The pod of a workspace in such a pool."""
     changes, gpus, memory_mib = CASES[name]
     values: dict[str, Any] = {
         "slug": "pool",
@@ -74,7 +74,7 @@ def manifest(name: str) -> str:
     pool = Pool(**(values | changes))
     portion = sharing.of(pool).portion(pool, gpus, memory_mib)
     row = workspace(pool=pool, env={}, **asdict(portion))
-    return yaml.safe_dump(manifests.stateful_set(wanted(row), replicas=1), sort_keys=True, width=110)
+    return yaml.safe_dump(manifests.pod(wanted(row)), sort_keys=True, width=110)
 
 
 def path(name: str) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from clusters.labels import RUN
 from clusters.models import Cluster
 from devcluster.kubelet.containers.config import expand
 from tests.workspaces.builders import ID, INSTANCE, wanted, workspace
@@ -15,29 +16,26 @@ from workspaces.cluster.digest import HASH
 from workspaces.cluster.wanted import SecretValues, label_value
 from workspaces.models import Workspace
 
-OWNER = {"metadata": {"name": f"ws-{ID}", "uid": "s1"}}
+OF_TENANT = {
+    "app.kubernetes.io/managed-by": "berth",
+    "berth.dev/instance": str(INSTANCE),
+    "berth.dev/tenant": "demo",
+}
+OF_WORKSPACE = OF_TENANT | {"berth.dev/owner": "alice-uni", "berth.dev/workspace": str(ID)}
 
 
 def test_every_object_says_whose_it_is() -> None:
     bodies = [
         *manifests.volume_claims(wanted()),
-        manifests.stateful_set(wanted(), replicas=1),
-        manifests.secret(wanted(), OWNER),
-        manifests.config_map(wanted(), OWNER),
-        manifests.service(wanted(), OWNER),
+        manifests.pod(wanted()),
+        manifests.secret(wanted()),
+        manifests.service(wanted()),
     ]
     for body in bodies:
         assert body["metadata"]["namespace"] == "berth-demo"
-        assert (
-            body["metadata"]["labels"].items()
-            >= {
-                "app.kubernetes.io/managed-by": "berth",
-                "berth.dev/instance": str(INSTANCE),
-                "berth.dev/tenant": "demo",
-                "berth.dev/owner": "alice-uni",
-                "berth.dev/workspace": str(ID),
-            }.items()
-        )
+        assert body["metadata"]["labels"].items() >= OF_WORKSPACE.items()
+    shared = manifests.start_files(wanted())["metadata"]
+    assert (shared["namespace"], shared["labels"]) == ("berth-demo", OF_TENANT)
 
 
 def environment(row: Workspace | None = None) -> dict[str, str | None]:
@@ -71,21 +69,21 @@ def test_a_users_own_variables_replace_berths() -> None:
 
 
 def test_pull_secrets_are_those_of_the_cluster_and_of_the_pool() -> None:
-    assert "imagePullSecrets" not in pod.spec(wanted())
+    assert "imagePullSecrets" not in pod.spec(wanted(), "start")
     row = workspace()
     row.pool.cluster.image_pull_secrets = ["registry", "mirror"]
     row.pool.image_pull_secrets = ["ngc", "registry"]
-    names = [secret["name"] for secret in pod.spec(wanted(row))["imagePullSecrets"]]
+    names = [secret["name"] for secret in pod.spec(wanted(row), "start")["imagePullSecrets"]]
     assert names == ["registry", "mirror", "ngc"]
 
 
 def test_secret_values_are_only_in_the_secret() -> None:
-    secret = manifests.secret(wanted(), OWNER)
+    secret = manifests.secret(wanted())
     assert base64.b64decode(secret["data"]["env.API_KEY"]) == b"hush"
     others = [
-        manifests.stateful_set(wanted(), replicas=1),
-        manifests.config_map(wanted(), OWNER),
-        manifests.service(wanted(), OWNER),
+        manifests.pod(wanted()),
+        manifests.start_files(wanted()),
+        manifests.service(wanted()),
     ]
     assert "hush" not in str(others)
     assert "t0ken" not in str(others)
@@ -101,11 +99,12 @@ def test_a_local_disk_is_claimed_and_mounted_only_when_asked_for() -> None:
     assert {"name": "disk", "mountPath": "/disk"} in pod.mounts(with_disk)
 
 
-def test_volumes_outlive_the_run_and_all_else_hangs_on_the_stateful_set() -> None:
-    assert "ownerReferences" not in manifests.volume_claims(wanted())[0]["metadata"]
-    for body in (manifests.secret, manifests.config_map, manifests.service):
-        (owner,) = body(wanted(), OWNER)["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["uid"]) == ("StatefulSet", "s1")
+def test_nothing_owns_what_outlives_a_run_and_only_the_pod_names_one() -> None:
+    outliving = [*manifests.volume_claims(wanted()), manifests.secret(wanted()), manifests.service(wanted())]
+    for body in outliving:
+        assert "ownerReferences" not in body["metadata"]
+        assert RUN not in body["metadata"]["labels"]
+    assert manifests.pod(wanted())["metadata"]["labels"][RUN] == str(wanted().run)
 
 
 BOTH = {"jupyter": (8888, 8888), "ssh": (22, 2222)}
@@ -120,7 +119,7 @@ BALANCED, AT_NODES, INSIDE = (
 def service_of(row: Workspace, exposure: str, connection: str = "in-cluster") -> tuple[dict[str, Any], Any]:
     """Return the spec of the Service, and its ports by name."""
     row.pool.cluster.exposure, row.pool.cluster.connection = exposure, connection
-    spec = manifests.service(wanted(row), OWNER)["spec"]
+    spec = manifests.service(wanted(row))["spec"]
     return spec, {port["name"]: (port["port"], port["targetPort"]) for port in spec["ports"]}
 
 
@@ -162,27 +161,40 @@ def test_an_image_without_ssh_publishes_nothing_at_the_nodes() -> None:
     assert (spec["type"], ports) == ("ClusterIP", {"jupyter": (8888, 8888)})
 
 
+def start_files(**of_image: Any) -> dict[str, Any]:
+    row = workspace()
+    for name, value in of_image.items():
+        setattr(row.image, name, value)
+    return manifests.start_files(wanted(row))
+
+
 def test_the_uid_has_a_name_inside() -> None:
-    data = manifests.config_map(wanted(), OWNER)["data"]
+    data = start_files()["data"]
     assert "jovyan:x:1000:1000:jovyan:/home/jovyan:/bin/bash\n" in data["passwd"]
     assert "start.sh" in data
 
 
-def test_a_digest_changes_with_the_object_and_only_then() -> None:
-    def digest(body: dict[str, Any]) -> str:
-        return str(manifests.stamped(body)["metadata"]["annotations"][HASH])
+def test_start_files_are_named_after_what_they_hold_and_the_pod_mounts_them() -> None:
+    files = start_files()
+    name = files["metadata"]["name"]
+    assert files["immutable"] is True
+    volumes = manifests.pod(wanted())["spec"]["volumes"]
+    assert name in [volume.get("configMap", {}).get("name") for volume in volumes]
+    assert start_files(username="ada")["metadata"]["name"] != name
+    assert manifests.start_files(wanted(workspace(env={"A": "1"}))) == files, "the environment is not in it"
 
-    def secret(*keys: str) -> dict[str, Any]:
+
+def test_the_digest_of_the_service_changes_with_it_or_with_the_secret_and_only_then() -> None:
+    def digest(*keys: str, ssh_port: int = 22) -> str:
         values = SecretValues(
             jupyter_token="t", gateway_token="g", host_key="h", authorized_keys=keys, env={}
         )
-        return manifests.secret(wanted(secret=values), OWNER)
+        row = workspace()
+        row.pool.cluster.ssh_service_port = ssh_port
+        return str(manifests.service(wanted(row, secret=values))["metadata"]["annotations"][HASH])
 
-    # The ConfigMap does not hold the environment.
-    scripts = [manifests.config_map(wanted(workspace(env=env)), OWNER) for env in ({}, {"A": "1"})]
-    assert digest(scripts[0]) == digest(scripts[1])
-    assert digest(secret("a")) == digest(secret("a"))
-    assert digest(secret("a")) != digest(secret("a", "b"))
+    assert digest("a") == digest("a")
+    assert len({digest("a"), digest("a", "b"), digest("a", ssh_port=2200)}) == 3
 
 
 def test_any_user_name_makes_a_valid_label() -> None:
@@ -203,8 +215,7 @@ def test_kubernetes_expands_an_escaped_value_to_the_original(value: str) -> None
 def test_hami_gets_the_list_of_gpus_to_avoid() -> None:
     row = workspace()
     row.pool.sharing = "hami"
-    body = manifests.stateful_set(wanted(row, bad_gpus=("GPU-a", "GPU-b")), replicas=1)
-    annotations = body["spec"]["template"]["metadata"]["annotations"]
+    annotations = manifests.pod(wanted(row, bad_gpus=("GPU-a", "GPU-b")))["metadata"]["annotations"]
     assert annotations["nvidia.com/nouse-gpuuuid"] == "GPU-a,GPU-b"
 
 
@@ -214,7 +225,7 @@ def test_a_pod_does_not_start_on_a_node_that_is_unwell(labels: dict[str, str]) -
     row.pool.node_labels = labels
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     unwell = {"gpu-3": "node_lost", "gpu-7": "node_lost"}
-    affinity = pod.spec(wanted(row, unwell_nodes=unwell))["affinity"]["nodeAffinity"]
+    affinity = pod.spec(wanted(row, unwell_nodes=unwell), "start")["affinity"]["nodeAffinity"]
     [term] = affinity[required]["nodeSelectorTerms"]
     fields = [(one["operator"], one["values"]) for one in term["matchFields"]]
     assert fields == [("NotIn", ["gpu-3"]), ("NotIn", ["gpu-7"])]

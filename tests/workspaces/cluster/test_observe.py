@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.workspaces.builders import RUN, RUNNING, claim, event, pod, service, stateful_set, waiting
+from tests.workspaces.builders import RUN, RUNNING, claim, event, pod, service, waiting
 from workspaces.cluster.observe import Observation, Outcome, Snapshot, Trouble, end_proven, observe, rejected
 from workspaces.models import STEPS, Step
 
@@ -23,7 +23,6 @@ READY = {"PodScheduled": "True", "PodReadyToStartContainers": "True", "Ready": "
 def seen(**objects: object) -> Snapshot:
     values: dict[str, object] = {
         "volume_claims": [claim()],
-        "stateful_set": stateful_set(),
         "binding_modes": FIRST_USE,
     }
     return Snapshot(**(values | objects))  # type: ignore[arg-type]
@@ -48,12 +47,9 @@ def trouble(**objects: object) -> Trouble:
     [
         ({"volume_claims": []}, Step.DISK),
         ({"volume_claims": [claim("Pending")]}, Step.DISK),
-        ({"stateful_set": None}, Step.CONTAINER),
-        ({"stateful_set": stateful_set(replicas=0)}, Step.CONTAINER),
-        ({"stateful_set": stateful_set(run=UUID(int=7))}, Step.CONTAINER),  # of an earlier run
-        ({"stateful_set": stateful_set(deletionTimestamp="2026-01-01T00:00:00Z")}, Step.CONTAINER),
-        ({"volume_claims": [claim("Pending", "local-fast")]}, Step.SCHEDULED),  # binds on first use
-        ({}, Step.SCHEDULED),
+        ({"volume_claims": [claim("Pending", "local-fast")]}, Step.CONTAINER),  # binds on first use
+        ({}, Step.CONTAINER),
+        ({"pods": [pod(run=UUID(int=7))]}, Step.CONTAINER),  # of an earlier run
         ({"pods": [pod(node="")]}, Step.SCHEDULED),
         ({"pods": [pod()]}, Step.IMAGE),
         ({"pods": [pod(container=waiting("ContainerCreating", imageID="sha256:1"))]}, Step.MOUNTS),
