@@ -1,112 +1,111 @@
-"""Number of requests that a start makes to the cluster's API and the queue: a hundred starts may come at once."""
+"""Number of requests that Berth makes to the cluster's API: a hundred starts may come at once."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 import pytest
-from django_q.models import OrmQ
 
-from clusters.watch.watching import Changed
 from tests.cast import Cast
 from tests.shared.played_api import PlayedApi
-from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.play import Play
-from workspaces import enqueue, receivers
-from workspaces.cluster.look import USUAL
-from workspaces.models import Phase, Workspace
-from workspaces.runs import reconcile as reconciling
+from tests.workspaces.specs import spec
+from workspaces.launch.launch import launch
+from workspaces.runs import lifecycle
 
 pytestmark = [pytest.mark.django_db]
 
+CALLS = ("get", "list", "apply", "create", "delete", "json_patch", "merge_patch")
+Noted = Counter[tuple[str, str]]
 
-class CountingApi(PlayedApi):
-    """Simulated API that records the listed kinds and counts calls."""
+
+class NotingApi(PlayedApi):
+    """Cluster in memory that notes each request as its verb and kind."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls = 0
-        self.listed: list[str] = []
-        self.before_call = self.count
+        self.noted: Noted = Counter()
 
-    def count(self) -> None:
-        self.calls += 1
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in CALLS:
+            return found
 
-    def list(self, kind: str, **options: Any) -> Any:
-        self.listed.append(kind)
-        return super().list(kind, **options)
+        def call(what: Any, *rest: Any, **options: Any) -> Any:
+            self.noted[name, what["kind"] if isinstance(what, dict) else what] += 1
+            return found(what, *rest, **options)
 
-
-@pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> CountingApi:
-    api = CountingApi()
-    monkeypatch.setattr(reconciling, "api_for", lambda cluster: api)
-    return api
+        return call
 
 
 @pytest.fixture
-def play(cast: Cast, api: CountingApi) -> Play:
-    return Play(cast, api)
+def play(cast: Cast) -> Play:
+    return Play(cast, NotingApi())
 
 
-def about(workspace_id: UUID, reason: str) -> Changed:
-    event = {"kind": "Event", "metadata": {"name": "e", "uid": "e"}, "reason": reason}
-    return Changed("ADDED", {**event, "involvedObject": {"kind": "Pod", "name": f"ws-{workspace_id}-0"}})
+def noted_while(play: Play, action: Callable[[], object]) -> Noted:
+    api = play.api
+    assert isinstance(api, NotingApi)
+    api.noted.clear()
+    action()
+    return +api.noted
 
 
-def test_the_first_look_makes_everything_and_reads_nothing_twice(play: Play, api: CountingApi) -> None:
-    play.begin_ready()  # the namespace is there
-    second = Play.__new__(Play)
-    second.cast, second.api, second.id = play.cast, api, make_workspace(play.cast, play.cast.bob).pk
-    Workspace.objects.filter(pk=second.id).update(phase=Phase.STARTING)
-    api.calls = 0
-    second.look()
-    assert api.of("StatefulSet")[-1]["metadata"]["name"] == second.row.object_name
-    assert api.calls <= 13, "a read or two for each kind, and one write for each object"
+def test_a_start_makes_its_objects_and_reads_nothing(play: Play) -> None:
+    play.begin_ready()  # the namespace and the start files are there
+
+    def start_another() -> None:
+        play.id = launch(play.cast.alice, spec(name="next")).pk
+        play.until_phase("ready")
+
+    assert noted_while(play, start_another) == {
+        ("create", "PersistentVolumeClaim"): 1,
+        ("merge_patch", "PersistentVolume"): 1,
+        ("apply", "Secret"): 1,
+        ("apply", "Service"): 1,
+        ("create", "Pod"): 1,
+    }
 
 
-def test_a_start_without_trouble_reads_no_events(play: Play, api: CountingApi) -> None:
-    play.until_phase("ready")
-    assert "Event" not in api.listed
+def test_a_start_after_a_stop_makes_the_pod_and_its_secrets(play: Play) -> None:
+    play.begin_ready()
+    play.stop()
+
+    def start() -> None:
+        lifecycle.start(play.cast.alice, play.row)
+        play.until_phase("ready")
+
+    assert noted_while(play, start) == {
+        ("apply", "Secret"): 1,  # tokens are new for each run
+        ("apply", "Service"): 1,
+        ("create", "Pod"): 1,
+    }
 
 
-@pytest.mark.parametrize("why", ["a trouble was reported", "a step takes long", "the watch had a gap"])
-def test_events_are_read_while_something_may_be_wrong(play: Play, api: CountingApi, why: str) -> None:
-    play.until(lambda row: bool(api.of("Pod")))
-    match why:
-        case "a trouble was reported":
-            receivers.on_objects_changed(changes=[about(play.id, "FailedMount")])
-        case "a step takes long":
-            Workspace.objects.update(step_since=play.row.step_since - 2 * USUAL)
-        case "the watch had a gap":
-            receivers.on_relisted(cluster=play.cast.cluster)
-    play.look()
-    assert "Event" in api.listed
+def test_a_stop_deletes_the_pod_and_lets_it_go(play: Play) -> None:
+    play.begin_ready()
+    assert noted_while(play, play.stop) == {("delete", "Pod"): 1, ("json_patch", "Pod"): 1}
 
 
-def test_only_events_about_troubles_enqueue_a_look(cast: Cast) -> None:
-    workspace = make_workspace(cast, cast.alice)
-    receivers.on_objects_changed(changes=[about(workspace.pk, "Pulled")])
-    assert reconciling.pending_marks(workspace.pk) is None
-    receivers.on_objects_changed(changes=[about(workspace.pk, "FailedMount")])
-    assert reconciling.pending_marks(workspace.pk) == 1
+def test_a_deletion_with_its_files_makes_one_request_for_each_object_and_two_for_the_pod(play: Play) -> None:
+    play.begin_ready()
+
+    def delete() -> None:
+        lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
+        play.until(lambda row: row.deleted_at is not None)
+
+    assert noted_while(play, delete) == {
+        ("delete", "Pod"): 1,
+        ("json_patch", "Pod"): 1,
+        ("delete", "Service"): 1,
+        ("delete", "Secret"): 1,
+        ("merge_patch", "PersistentVolume"): 1,
+        ("delete", "PersistentVolumeClaim"): 1,
+    }
 
 
-def test_a_workspace_marked_during_a_look_is_looked_at_once_more(play: Play, api: CountingApi) -> None:
-    enqueue.reconcile([play.id])
-    OrmQ.objects.all().delete()  # a worker took it
-    marked: list[None] = []
-
-    def mark_twice() -> None:
-        if not marked:
-            marked.append(None)
-            enqueue.reconcile([play.id])
-            enqueue.reconcile([play.id])
-
-    api.before_call = mark_twice
-    reconciling.reconcile(play.id)
-    assert OrmQ.objects.count() == 1
-    api.before_call = lambda: None
-    reconciling.reconcile(play.id)
-    assert (OrmQ.objects.count(), reconciling.pending_marks(play.id)) == (1, None)
+def test_a_look_at_one_that_is_ready_asks_nothing(play: Play) -> None:
+    play.begin_ready()
+    assert noted_while(play, play.look) == {}

@@ -10,7 +10,7 @@ from workspaces.runs import lifecycle
 pytestmark = [pytest.mark.django_db]
 
 
-@pytest.mark.parametrize("kind", ["StatefulSet", "Service", "Secret", "Pod", "PersistentVolumeClaim"])
+@pytest.mark.parametrize("kind", ["Service", "Pod", "PersistentVolumeClaim"])
 def test_labels_are_restored_and_nothing_ends(play: Play, kind: str) -> None:
     run = play.begin_ready().run
     body = play.api.of(kind)[0]
@@ -28,17 +28,14 @@ def test_the_pods_finalizer_is_restored(play: Play) -> None:
     assert play.pod()["metadata"]["finalizers"] == ["example.com/others", "berth.dev/end-seen"]
 
 
-def test_a_set_deleted_without_its_pod_is_created_again_around_it(play: Play) -> None:
+def test_a_service_deleted_by_hand_is_made_again_with_its_secret(play: Play) -> None:
     run = play.begin_ready().run
-    stateful_set, pod = play.api.of("StatefulSet")[0], play.pod()["metadata"]["uid"]
-    del play.api.objects[
-        "StatefulSet", stateful_set["metadata"]["namespace"], stateful_set["metadata"]["name"]
-    ]
-    play.pod()["metadata"].pop("ownerReferences")
-    play.api.changed(stateful_set)
+    for body in play.api.of("Service", "Secret"):
+        del play.api.objects[body["kind"], body["metadata"]["namespace"], body["metadata"]["name"]]
     play.look()
-    assert [body["spec"]["replicas"] for body in play.api.of("StatefulSet")] == [1]
-    assert (play.row.phase, play.row.run, play.pod()["metadata"]["uid"]) == ("ready", run, pod)
+    assert len(play.api.of("Service", "Secret")) == 2
+    play.until_phase("ready")
+    assert play.row.run == run
 
 
 def test_files_without_labels_are_deleted_with_the_workspace(play: Play) -> None:
@@ -50,21 +47,19 @@ def test_files_without_labels_are_deleted_with_the_workspace(play: Play) -> None
     assert play.api.of("PersistentVolumeClaim") == []
 
 
-def test_a_start_script_deleted_before_it_ran_is_created_again(play: Play) -> None:
-    play.until(lambda _: any(body["spec"]["replicas"] for body in play.api.of("StatefulSet")))
-    script = play.api.of("ConfigMap")[0]["metadata"]
-    del play.api.objects["ConfigMap", script["namespace"], script["name"]]
+def test_start_files_deleted_while_nothing_runs_are_made_again(play: Play) -> None:
+    play.begin_ready()
+    play.stop()
+    files = play.api.of("ConfigMap")[0]["metadata"]
+    del play.api.objects["ConfigMap", files["namespace"], files["name"]]
+    lifecycle.start(play.cast.alice, play.row)
     play.until_phase("ready")
     assert play.api.of("ConfigMap")
 
 
-@pytest.mark.parametrize(
-    ("kind", "propagation"),
-    [("Pod", "Background"), ("StatefulSet", "Foreground"), ("StatefulSet", "Background")],
-)
-def test_a_start_whose_pod_somebody_deletes_begins_anew(play: Play, kind: str, propagation: str) -> None:
+def test_a_start_whose_pod_somebody_deletes_begins_anew(play: Play) -> None:
     play.until(lambda row: row.step in ("started", "mounts"))
-    body = play.api.of(kind)[0]["metadata"]
-    play.api.delete(kind, body["namespace"], body["name"], propagation=propagation)
+    body = play.pod()["metadata"]
+    play.api.delete("Pod", body["namespace"], body["name"])
     play.until_phase("ready")
     assert (play.told("interrupted"), play.told("ended_before_ready")) == (1, 0)
