@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,6 @@ from workspaces.models import Workspace
 from workspaces.runs import lifecycle
 
 pytestmark = [pytest.mark.django_db]
-RUN_KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap")
 
 
 # --- the proof of an end
@@ -24,25 +24,20 @@ RUN_KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap")
 
 def test_stop_right_after_a_node_rejected_the_pod_needs_no_admin(play: Play) -> None:
     """The rejected pod never ran: its end is proven when it is released, and no admin has to confirm it."""
-    play.until(lambda _: any(body["spec"]["replicas"] for body in play.api.of("StatefulSet")))
-    while not play.api.of("Pod"):
-        play.api.step()
+    play.until(lambda _: bool(play.api.of("Pod")))
     play.api.end_pod(play.pod(), "OutOfcpu")
-    play.look()
-    play.api.mark_deleted(play.pod())  # as its controller does
     play.stop()
     assert play.told("end_unproven") == 0
 
 
-def test_the_next_pod_does_not_prove_the_end_of_a_pod_that_vanished(play: Play) -> None:
+def test_another_pod_does_not_prove_the_end_of_a_pod_that_vanished(play: Play) -> None:
     play.begin_ready()
-    first = play.pod()["metadata"]
-    first["finalizers"] = []
+    first = deepcopy(play.pod())
+    play.pod()["metadata"]["finalizers"] = []
     play.api.mark_deleted(play.pod())  # by force: the process may still run
-    play.api.step()
-    assert play.pod()["metadata"]["uid"] != first["uid"]  # the controller made the next one at once
+    play.api.put({**first, "metadata": {**first["metadata"], "uid": "by-hand"}})
     play.until(lambda row: row.message_code == "end_unproven")
-    assert play.api.of(*RUN_KINDS) == []
+    assert play.api.of("Pod") == []
     assert play.claim().state == "admitted"
     run = play.row.run
     admission.confirm_end(play.cast.admin, play.claim())
@@ -88,27 +83,47 @@ def test_a_run_that_is_interrupted_again_and_again_fails(play: Play) -> None:
     assert play.told("interrupted") == 4
 
 
-def test_a_set_and_pod_of_an_earlier_run_are_deleted_first(play: Play) -> None:
+def test_a_pod_of_an_earlier_run_is_deleted_first(play: Play) -> None:
     play.begin_ready()
-    stateful_set, pod = play.api.of("StatefulSet")[0], play.pod()
-    for metadata in (stateful_set["metadata"], pod["metadata"], stateful_set["spec"]["template"]["metadata"]):
-        metadata["labels"] = {**metadata["labels"], "berth.dev/run": str(uuid4())}
+    pod = play.pod()
+    pod["metadata"]["labels"] = {**pod["metadata"]["labels"], "berth.dev/run": str(uuid4())}
     Workspace.objects.update(pod_ended=True, pod_uid="", ready_at=None, phase="starting", step="container")
     play.until_phase("ready")
     assert play.pod()["metadata"]["uid"] != pod["metadata"]["uid"]
     assert play.told("given_up") == play.told("interrupted") == 0
 
 
-def test_late_objects_of_a_stopped_workspace_are_deleted(play: Play) -> None:
+def test_a_late_pod_of_a_stopped_workspace_is_deleted(play: Play) -> None:
     play.begin_ready()
-    late = [dict(body) for body in play.api.of("StatefulSet", "Pod")]
+    late = deepcopy(play.pod())
     play.stop()
-    for body in late:
-        body["metadata"] = {k: v for k, v in body["metadata"].items() if k != "deletionTimestamp"}
-        body["metadata"]["finalizers"] = ["berth.dev/end-seen"] if body["kind"] == "Pod" else []
-        play.api.put(body)
-    play.until(lambda _: not play.api.of(*RUN_KINDS))
+    play.api.put(late)
+    play.until(lambda _: not play.api.of("Pod"))
     assert play.row.phase == "stopped"
+
+
+def of_a_stateful_set(play: Play) -> None:
+    """Give the run the shape of the time when each workspace had a StatefulSet."""
+    pod = play.pod()
+    metadata = pod["metadata"]
+    del play.api.objects["Pod", metadata["namespace"], metadata["name"]]
+    owner = {"kind": "StatefulSet", "name": metadata["name"], "uid": "set"}
+    around = {"name": metadata["name"], "namespace": metadata["namespace"], "uid": "set"}
+    play.api.put({"kind": "StatefulSet", "metadata": around})
+    metadata |= {"name": f"{metadata['name']}-0", "ownerReferences": [owner]}
+    play.api.put(pod)
+
+
+def test_a_pod_of_a_stateful_set_runs_on_and_goes_with_its_set(play: Play) -> None:
+    run = play.begin_ready().run
+    of_a_stateful_set(play)
+    play.look()
+    assert (play.row.phase, play.row.run, len(play.api.of("Pod"))) == ("ready", run, 1)
+    play.stop()
+    assert play.api.of("Pod", "StatefulSet") == []
+    lifecycle.start(play.cast.alice, play.row)
+    play.until_phase("ready")
+    assert play.pod()["metadata"]["name"] == play.row.object_name
 
 
 # --- other requests meanwhile
@@ -117,17 +132,14 @@ def test_late_objects_of_a_stopped_workspace_are_deleted(play: Play) -> None:
 def test_a_deletion_at_the_end_of_a_stop_deletes_the_files_too(play: Play) -> None:
     play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
-    while play.api.of(*RUN_KINDS):
-        play.look()
-        play.api.step()
-    calls: list[None] = []
+    play.look()
+    play.api.settle()
 
-    def delete_on_the_last_call() -> None:
-        calls.append(None)
-        if len(calls) == 6:
-            lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
+    def delete_at_the_first_call() -> None:
+        play.answer_calls()
+        lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
 
-    play.api.before_call = delete_on_the_last_call
+    play.api.before_call = delete_at_the_first_call
     play.until(lambda row: row.deleted_at is not None)
     assert play.told("deleted_with_files") == 1
     assert play.api.of("PersistentVolumeClaim") == []

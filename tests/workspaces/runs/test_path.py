@@ -16,17 +16,16 @@ from django.utils import timezone
 from accounts.credentials import ssh_keys
 from clusters.api import Api
 from clusters.models import Cluster, Installation
-from devcluster.testing.waiting import until
 from quotas import admission
 from quotas.models import Claim
 from tests.cast import Cast
 from tests.shared.driving import claim_of, drive, in_phase, launched, told
+from tests.shared.looking import look
 from workspaces import enqueue
 from workspaces.cluster.manifests import FINALIZER
-from workspaces.cluster.wanted import wanted_of
+from workspaces.cluster.wanted import Shared, wanted_of
 from workspaces.models import STEPS, Workspace
 from workspaces.runs import lifecycle
-from workspaces.runs.reconcile import reconcile
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -57,13 +56,7 @@ def let_troubles_last(workspace: Workspace) -> None:
     Workspace.objects.filter(pk=workspace.pk).update(troubles=past)
 
 
-def set_is_whole(api: Api, namespace: str) -> bool:
-    """Return True if the controller has seen its pod available, and so does not write to the set any more."""
-    [body] = api.list("StatefulSet", namespace=namespace)
-    return bool(body["status"].get("availableReplicas") == body["spec"]["replicas"])
-
-
-RUN_KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap")
+OF_WORKSPACE = ("Pod", "Service", "Secret", "PersistentVolumeClaim")
 
 
 def test_ten_steps_in_order_and_an_address_at_the_end(house: Cast, api: Api) -> None:
@@ -77,30 +70,29 @@ def test_ten_steps_in_order_and_an_address_at_the_end(house: Cast, api: Api) -> 
 
 def test_looking_twice_changes_nothing(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
-    until(lambda: set_is_whole(api, house.demo.namespace))
 
     def state() -> tuple[object, list[str]]:
         row = Workspace.objects.values("changed_at", "last_event", "phase", "message_code").get(
             pk=workspace.pk
         )
-        sets = api.list("StatefulSet", namespace=house.demo.namespace)
-        return row, [body["metadata"]["resourceVersion"] for body in sets]
+        found = [body for kind in OF_WORKSPACE for body in api.list(kind, namespace=house.demo.namespace)]
+        return row, [body["metadata"]["resourceVersion"] for body in found]
 
     before = state()
     for _ in range(3):
         enqueue.reconcile([workspace.pk])
-        reconcile(workspace.pk)
+        look(workspace.pk)
     assert state() == before
 
 
-def test_stop_keeps_the_volumes_and_leaves_nothing_else(house: Cast, api: Api) -> None:
+def test_stop_keeps_the_volumes_and_the_address_and_ends_the_pod(house: Cast, api: Api) -> None:
     workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
     asked_at = timezone.now()
     assert lifecycle.stop(house.alice, workspace)
     workspace = drive(workspace, in_phase("stopped"))
     assert workspace.step_since > asked_at  # lists show since when it is stopped
-    assert objects(house, api, RUN_KINDS) == []
-    assert len(objects(house, api, ("PersistentVolumeClaim",))) == 2
+    assert objects(house, api, ("Pod",)) == []
+    assert len(objects(house, api, OF_WORKSPACE)) == 4  # two claims, Service and Secret
     assert claim_of(workspace).state == "released"
     assert not lifecycle.stop(house.alice, workspace)
 
@@ -136,7 +128,7 @@ def test_delete_with_files_leaves_no_object_and_no_claim(house: Cast, api: Api) 
     deleted = drive(workspace, lambda w: w.deleted_at is not None)
     assert (deleted.env, deleted.repository, deleted.secret.clear_env()) == ({}, "", {})
     assert (deleted.secret.jupyter_token, deleted.secret.host_key) == ("", "")
-    assert objects(house, api, (*RUN_KINDS, "PersistentVolumeClaim")) == []
+    assert objects(house, api, OF_WORKSPACE) == []
     assert no_claim_is_left()
     assert told(workspace)[-1] == "deleted_with_files"
     launched(house)  # the name is free again
@@ -147,7 +139,7 @@ def test_delete_keeps_the_files_unless_told(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     lifecycle.delete(house.alice, workspace)
     drive(workspace, lambda w: w.deleted_at is not None)
-    assert objects(house, api, RUN_KINDS) == []
+    assert objects(house, api, ("Pod", "Service", "Secret")) == []
     (claim,) = api.list("PersistentVolumeClaim", namespace=house.demo.namespace)
     volume = api.get("PersistentVolume", None, claim["spec"]["volumeName"])
     assert volume is not None
@@ -170,14 +162,13 @@ def test_a_pod_that_vanished_without_an_end_keeps_its_units_until_an_admin_says_
     house: Cast, api: Api
 ) -> None:
     workspace = drive(launched(house), in_phase("ready"))
-    name = f"{workspace.object_name}-0"
+    name = workspace.object_name
     pod = api.get("Pod", house.demo.namespace, name)
     assert pod is not None
     assert FINALIZER in pod["metadata"]["finalizers"]
     lifecycle.stop(house.alice, workspace)
     # Somebody removes our finalizer and deletes the pod by force while it runs.
     api.merge_patch("Pod", house.demo.namespace, name, {"metadata": {"finalizers": None}})
-    api.delete("StatefulSet", house.demo.namespace, workspace.object_name, propagation="Orphan")
     api.delete("Pod", house.demo.namespace, name, grace_seconds=0)
     workspace = drive(workspace, lambda w: w.message_code == "end_unproven")
     assert claim_of(workspace).state == "admitted"
@@ -195,7 +186,7 @@ def test_a_missing_image_is_explained_and_fails_in_time(house: Cast, api: Api) -
     workspace = drive(workspace, in_phase("failed"))
     assert workspace.failure and workspace.failure["code"] == workspace.message_code
     assert told(workspace)[-1] == "given_up"
-    assert objects(house, api, RUN_KINDS) == []
+    assert objects(house, api, ("Pod",)) == []
     assert no_claim_is_left()
 
 
@@ -226,7 +217,7 @@ def test_a_run_whose_node_is_out_of_use_waits_in_the_queue_and_says_why(house: C
     workspace = drive(workspace, lambda w: w.run != first.pk)
     claim = claim_of(workspace)
     assert (claim.state, claim.reason_code) == ("waiting", "gpu_uvm_missing")
-    assert objects(house, api, RUN_KINDS) == []
+    assert objects(house, api, ("Pod",)) == []
     house.cluster.nodes.update(gpus_out_code="")
     Claim.objects.update(not_before=None)  # a moment later
     drive(workspace, in_phase("ready"))
@@ -249,9 +240,9 @@ def test_new_ssh_keys_reach_a_running_workspace(house: Cast, api: Api) -> None:
     ssh_keys.add(house.alice, "laptop", key)
     workspace.refresh_from_db()
     assert workspace.dirty_since is not None
-    reconcile(workspace.pk)
+    look(workspace.pk)
     claim = claim_of(workspace)
-    assert key.split()[1] in wanted_of(workspace, claim).secret.authorized_keys[0]
+    assert key.split()[1] in wanted_of(workspace, claim, Shared()).secret.authorized_keys[0]
     secret = api.get("Secret", house.demo.namespace, workspace.object_name)
     assert secret is not None
     assert key.split()[1] in base64.b64decode(secret["data"]["authorized_keys"]).decode()
