@@ -25,15 +25,14 @@ from hypothesis.stateful import (
 
 from accounts.errors import Refusal
 from clusters.errors import ClusterRefused
-from clusters.watch.watching import Changed
 from quotas import admission
 from quotas.models import Claim
 from tests.cast import make_cast
 from tests.sampling import rare
+from tests.shared.looking import PlayedMirror, look
 from tests.shared.played_api import Object, PlayedApi
 from tests.workspaces.runs.faults import (
     AWAY,
-    LONG_AGO,
     REFUSED,
     ROUNDS_UNTIL_QUIET,
     Killed,
@@ -42,11 +41,10 @@ from tests.workspaces.runs.faults import (
     is_alive,
 )
 from tests.workspaces.specs import spec
-from workspaces import enqueue, receivers
+from workspaces import enqueue
 from workspaces.launch.launch import launch
 from workspaces.models import Desired, Workspace
 from workspaces.runs import lifecycle, lifetime
-from workspaces.runs import reconcile as reconciling
 from workspaces.runs.changes import Change, Lifetime, change
 from workspaces.sizes.sizing import SizeAsked
 
@@ -79,6 +77,7 @@ class AnyOrder(RuleBasedStateMachine):
             slug="a100-2", name="Two A100", units=2, cpu_millicores=8000, memory_mib=32_768
         )
         self.api = PlayedApi()
+        self.mirror = PlayedMirror(self.api)
         self.watching = True
         self.api.changed = self.watched
         self.id = launch(self.cast.alice, spec(disk_mib=1024)).pk
@@ -103,12 +102,15 @@ class AnyOrder(RuleBasedStateMachine):
     def watched(self, body: Any) -> None:
         """Handle a change as the watcher does, while it is there."""
         if self.watching:
-            receivers.on_objects_changed(changes=[Changed("MODIFIED", body)])
+            self.mark()
+
+    def mark(self) -> None:
+        enqueue.reconcile([self.id])
 
     def work(self) -> None:
-        """Run the task that a mark enqueued, as a worker does."""
+        """Look at the workspace if it is marked."""
         if self.row.dirty_since:
-            reconciling.reconcile(self.id)
+            look(self.id, self.mirror)
 
     # --- people
 
@@ -198,8 +200,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule()
     def periodic_pass(self) -> None:
-        for tick in range(enqueue.TICKS_BETWEEN_LOOKS):  # which one is its own depends on its random id
-            enqueue.periodic_pass(tick)
+        self.mark()
 
     # --- the cluster
 
@@ -218,7 +219,7 @@ class AnyOrder(RuleBasedStateMachine):
         if self.watching:
             return
         self.watching = True
-        receivers.on_relisted(cluster=self.cast.cluster)
+        self.mark()
 
     @rule(forced=st.booleans())
     def pod_is_deleted_by_hand(self, forced: bool) -> None:
@@ -229,11 +230,6 @@ class AnyOrder(RuleBasedStateMachine):
     def pod_ends_by_itself(self, reason: str) -> None:
         for pod in filter(is_alive, self.api.of("Pod")[:1]):
             self.api.end_pod(pod, reason)
-
-    @rule(propagation=st.sampled_from(["Foreground", "Background"]))
-    def stateful_set_is_deleted_by_hand(self, propagation: str) -> None:
-        for body in self.api.of("StatefulSet")[:1]:
-            self.api.delete("StatefulSet", *place(body), propagation=propagation)
 
     # --- always
 
@@ -268,12 +264,11 @@ class AnyOrder(RuleBasedStateMachine):
         """Run until quiet: there are no more requests, and nothing fails."""
         self.watcher_comes_back()
         quiet = 0
-        for tick in range(ROUNDS_UNTIL_QUIET):
-            if quiet > enqueue.TICKS_BETWEEN_LOOKS:  # not even the periodic pass finds anything to do
+        for _ in range(ROUNDS_UNTIL_QUIET):
+            if quiet > 2:  # not even the periodic pass finds anything to do
                 break
             before = self.row.changed_at
-            Workspace.objects.filter(dirty_since__isnull=False).update(dirty_since=LONG_AGO)
-            enqueue.periodic_pass(tick)
+            self.periodic_pass()
             self.pass_over_the_queue()
             self.work()
             went_on = self.api.step()
@@ -290,33 +285,28 @@ class AnyOrder(RuleBasedStateMachine):
             return
         assert (row.ending, row.next_size) == ("", None)
         assert live == 0
-        assert self.api.of("Pod", "StatefulSet", "Service", "Secret", "ConfigMap") == []
+        assert self.api.of("Pod") == []
         if row.desired == Desired.DELETED:
-            assert row.deleted_at
+            assert row.deleted_at and self.api.of("Service", "Secret") == []
         else:
             assert row.phase in ("stopped", "failed")
 
 
-def play(monkeypatch: pytest.MonkeyPatch, *, examples: int, steps: int) -> None:
-    class Playing(AnyOrder):
-        def __init__(self) -> None:
-            super().__init__()
-            monkeypatch.setattr(reconciling, "api_for", lambda cluster: self.api)
-
+def play(*, examples: int, steps: int) -> None:
     options = settings(
         max_examples=examples, stateful_step_count=steps, deadline=None, database=None, print_blob=False
     )
-    run_state_machine_as_test(Playing, settings=options)
+    run_state_machine_as_test(AnyOrder, settings=options)
 
 
 @pytest.mark.django_db
-def test_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    play(monkeypatch, examples=2, steps=20)
+def test_any_order() -> None:
+    play(examples=2, steps=20)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.django_db
 @pytest.mark.parametrize("examples", [10, rare(150)])
-def test_any_order_for_long(monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
-    play(monkeypatch, examples=examples, steps=60)
+def test_any_order_for_long(examples: int) -> None:
+    play(examples=examples, steps=60)
