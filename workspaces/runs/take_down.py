@@ -53,11 +53,13 @@ def keep_at_rest(workspace: Workspace, mirror: Mirror) -> None:
 
 
 def delete_ways_in(workspace: Workspace, mirror: Mirror) -> None:
-    """Delete Service and Secret, which stay through stops. The Secret was there first: without a Service there may be
-    one if no pod was ever seen."""
+    """Delete Service and Secret, which stay through stops. Nobody watches Secrets, so the first pass of a deletion
+    deletes it unseen; in later ones, PVCs are going."""
     namespace, name = workspace.tenant.namespace, workspace.object_name
     service = mirror.get("Service", namespace, name)
-    if service is not None or not (workspace.pod_uid or workspace.deleted_at):
+    claims = claims_of(workspace, mirror) if workspace.delete_disk else []
+    is_later = workspace.delete_disk and all(claim["metadata"].get("deletionTimestamp") for claim in claims)
+    if service is not None or not (is_later or workspace.deleted_at):
         mirror.delete("Secret", namespace, name)
     if service is not None and not service["metadata"].get("deletionTimestamp"):
         mirror.delete("Service", namespace, name, uid=service["metadata"]["uid"])
