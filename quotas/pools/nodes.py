@@ -134,7 +134,7 @@ def offered_units(node: Node, pool: Pool) -> int:
 
 def whole_nodes(pool: Pool) -> Iterator[Room]:
     """Yield the room of every node as if empty and healthy: faults may be repaired. Nodes are read as needed."""
-    nodes = Node.objects.filter(cluster=pool.cluster_id).order_by("pk")
+    nodes = Node.objects.filter(cluster=pool.cluster_id).defer("system", "conditions").order_by("pk")
     first, others = nodes[:FEW_NODES], nodes[FEW_NODES:]
     return (_left(_as_if_well(node, pool), pool) for node in each_member(pool, chain(first, others)))
 
