@@ -78,7 +78,8 @@ def on_tick(**_: Any) -> None:
 
 def on_worker_began(**_: Any) -> None:
     """Enqueue passes again: the previous worker may have died with one, which would block it for ten seconds."""
-    Pool.objects.filter(pass_queued_at__isnull=False).update(pass_queued_at=None)
+    for pool_id in Pool.objects.filter(pass_queued_at__isnull=False).values_list("pk", flat=True):
+        Pool.objects.filter(pk=pool_id).update(pass_queued_at=None)  # one by one, as passes mark them
     _enqueue_for(Claim.objects.all())
 
 
