@@ -176,14 +176,14 @@ def open_log(
 
 
 def _ask(workspace: Workspace, tail: int, follow: bool) -> Lines:
+    name = workspace.object_name
     try:
-        return api_for(workspace.pool.cluster).logs(
-            workspace.tenant.namespace,
-            f"{workspace.object_name}-0",
-            container=CONTAINER_NAME,
-            tail_lines=tail,
-            follow=follow,
-        )
+        try:
+            return _of_pod(workspace, name, tail, follow)
+        except ClusterRefused as refusal:
+            if refusal.status != 404:
+                raise
+            return _of_pod(workspace, f"{name}-0", tail, follow)  # as a StatefulSet called it
     except ClusterError as error:
         if isinstance(error, ClusterRefused) and error.status in (400, 404):  # 400: not started yet
             raise _no_log(workspace) from None
@@ -193,6 +193,12 @@ def _ask(workspace: Workspace, tail: int, follow: bool) -> Lines:
             _("Nothing is lost: try again in a minute."),
             retry_after_seconds=60,
         ) from None
+
+
+def _of_pod(workspace: Workspace, pod: str, tail: int, follow: bool) -> Lines:
+    return api_for(workspace.pool.cluster).logs(
+        workspace.tenant.namespace, pod, container=CONTAINER_NAME, tail_lines=tail, follow=follow
+    )
 
 
 def _no_log(workspace: Workspace) -> Conflict:

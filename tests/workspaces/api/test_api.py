@@ -16,6 +16,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Scope
+from clusters.errors import ClusterRefused
 from quotas.models import Pool
 from tests.cast import Cast
 from tests.shared.clients import ask, script
@@ -289,6 +290,34 @@ def test_logs_are_streamed_as_text(cast: Cast, container: Container) -> None:
         assert (answer.status_code, answer["Content-Type"]) == (200, "text/plain; charset=utf-8")
         assert async_to_sync(read)(answer) == "one\ntwo\n"
     assert container.closed
+
+
+class Pods:
+    """A cluster's API that has the logs of these pods."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def logs(self, namespace: str, pod: str, **_: Any) -> Container:
+        if pod not in self.names:
+            raise ClusterRefused(404, "NotFound", f'pods "{pod}" not found')
+        return Container(f"{namespace}/{pod}")
+
+
+@pytest.mark.parametrize("ending", ["", "-0"])  # the second as a StatefulSet called it
+def test_a_log_is_of_the_runs_pod(cast: Cast, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    name = f"ws-{workspace.pk}{ending}"
+    monkeypatch.setattr(logs, "api_for", lambda cluster: Pods(name))
+    answer = ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/", Accept="text/plain")
+    assert async_to_sync(read)(answer) == f"{workspace.tenant.namespace}/{name}\n"
+
+
+def test_a_run_whose_pod_is_not_there_has_no_log_yet(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    monkeypatch.setattr(logs, "api_for", lambda cluster: Pods())
+    answer = ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_log_yet")
 
 
 def test_a_workspace_without_a_container_says_so(cast: Cast) -> None:
