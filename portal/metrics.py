@@ -112,7 +112,8 @@ class Rows(Collector):
 
     def _workspaces(self) -> GaugeMetricFamily:
         rows = Workspace.objects.filter(deleted_at__isnull=True).order_by()
-        counted = dict.fromkeys(Phase.values, 0) | dict(rows.values_list("phase").annotate(Count("pk")))
+        there = [phase for phase in Phase.values if phase != Phase.DELETED]
+        counted = dict.fromkeys(there, 0) | dict(rows.values_list("phase").annotate(Count("pk")))
         return _gauge("berth_workspaces", "Workspaces that are not deleted.", ["phase"], counted.items())
 
     def _claims(self) -> Iterable[GaugeMetricFamily]:

@@ -19,7 +19,7 @@ from clusters.errors import ClusterUnavailable
 from clusters.models import Gpu, Node
 from monitoring.health.rules import is_silent
 from monitoring.models import AgentState, Trouble
-from quotas import admission
+from quotas import admission, enqueue
 from tests.cast import make_cast
 from tests.shared.metrics_page import samples
 from vitals import figures, pulse
@@ -40,13 +40,16 @@ def test_it_counts_what_runs_and_what_waits(client: Client) -> None:
         size = SizeAsked(flavor="a100-1")
         launch(cast.alice, LaunchSpec(tenant="demo", name=f"secret-{number}", image="jupyter", size=size))
     admission.admit(cast.pool.pk)
+    enqueue.admission_pass(cast.pool.pk)
     read = samples(client)
     assert read["berth_workspaces", "starting"] == 4
     assert read["berth_workspaces", "waiting"] == 2
+    assert read["berth_workspaces", "deleting"] == 0
+    assert ("berth_workspaces", "deleted") not in read
     assert read["berth_claims", "a100", "waiting"] == 2
     assert read["berth_gpus_held", "a100"] == 4
     assert read["berth_queue_oldest_seconds", "a100"] >= 0
-    assert read["berth_tasks", "waiting"] > 0
+    assert read["berth_tasks", "waiting"] == 1
     assert read["berth_tasks", "taken"] == 0
     assert read["berth_tasks_oldest_seconds",] >= 0
     text = client.get("/metrics").content.decode()

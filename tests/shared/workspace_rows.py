@@ -139,7 +139,7 @@ def settle(workspace: Workspace, phase: Phase) -> None:
         data: dict[str, Any] = {"raw": "Back-off pulling image"}
         workspace.failure = {"code": "unknown", "data": data, "at": "2026-01-01T00:00:00Z"}
         add_event(workspace, "unknown", level=Event.Level.ERROR, **data)
-    if phase in (Phase.STOPPING, Phase.STOPPED, Phase.DELETING):
+    if phase in (Phase.STOPPING, Phase.STOPPED, Phase.DELETING, Phase.DELETED):
         workspace.message_code, workspace.message_data = str(phase), {}
         add_event(workspace, str(phase))
 

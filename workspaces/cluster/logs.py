@@ -165,7 +165,7 @@ def open_log(
     if not 0 <= tail <= LONGEST_TAIL:
         text = _("Ask for 0 to %(most)d lines.") % {"most": LONGEST_TAIL}
         raise Invalid("invalid_tail", text, _("Follow the log to see what comes."), fields={"tail": [text]})
-    if workspace.phase in (Phase.WAITING, Phase.STOPPED):
+    if workspace.phase in (Phase.WAITING, Phase.STOPPED, Phase.DELETED):
         raise _no_log(workspace)
     _take_place(workspace.pk, person_id)
     try:

@@ -204,11 +204,17 @@ def test_events_after_a_number(cast: Cast) -> None:
 
 
 def test_a_deleted_ones_story_stays_readable_for_its_owner_and_its_name_is_free(cast: Cast) -> None:
-    workspace = make_workspace(cast, cast.bob, Phase.DELETING)
+    workspace = make_workspace(cast, cast.bob, Phase.DELETED, desired=Desired.DELETED)
     workspace.deleted_at = workspace.created_at
     workspace.save()
     bob = script(cast.bob)
     assert ask(bob, "GET", "workspaces/").json()["results"] == []
+    gone = ask(bob, "GET", f"workspaces/{workspace.pk}/")
+    assert (gone.status_code, gone.json()["phase"]) == (200, "deleted")
+    assert gone.json()["deleted_at"] is not None
+    assert ask(bob, "GET", f"workspaces/{workspace.pk}/logs/").status_code == 409
+    for other in (cast.alice, cast.victor):
+        assert ask(script(other), "GET", f"workspaces/{workspace.pk}/").status_code == 404
     assert ask(bob, "GET", f"workspaces/{workspace.pk}/events/").status_code == 200
     assert ask(script(cast.alice), "GET", f"workspaces/{workspace.pk}/events/").status_code == 404
     assert ask(bob, "POST", "workspaces/", BODY).status_code == 201

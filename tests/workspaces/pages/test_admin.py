@@ -37,6 +37,14 @@ def test_workspaces_are_found_and_link_to_their_page(cast: Cast, admin: Client) 
     assert "GREETING" not in detail.content.decode()
 
 
+def test_a_deleted_one_is_found_by_its_phase(cast: Cast, admin: Client) -> None:
+    gone = make_workspace(cast, cast.bob, Phase.DELETED, name="gone")
+    going = make_workspace(cast, cast.bob, Phase.DELETING, name="going")
+    Workspace.objects.filter(pk=gone.pk).update(deleted_at=gone.created_at)
+    listed = admin.get("/admin/workspaces/workspace/?phase__exact=deleted").content.decode()
+    assert f"/workspaces/{gone.pk}/" in listed and f"/workspaces/{going.pk}/" not in listed
+
+
 def test_workspaces_are_not_written_here(cast: Cast, admin: Client) -> None:
     workspace = make_workspace(cast, cast.bob)
     assert admin.get("/admin/workspaces/workspace/add/").status_code == 403
