@@ -155,6 +155,7 @@ mutations: $(TO_TEST)
 screenshots: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) check-browser check-fonts
 	$(BIN)/pytest -m screenshots
 
+# BENCH=launch KUBECONFIG=FILE measures on that cluster: docs/performance.md.
 bench: $(TESTING)
 	$(BIN)/python -m tests.bench $(BENCH)
 

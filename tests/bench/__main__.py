@@ -31,6 +31,9 @@ def show_tables(title: str, tables: Iterable[Table]) -> None:
 
 
 def main() -> None:
+    if not sys.argv[1:]:
+        # Somebody's cluster is measured only by a benchmark that was named.
+        os.environ.pop("KUBECONFIG", None)
     print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}\n")
     for name in names(sys.argv[1:]):
         module = importlib.import_module(f"tests.bench.bench_{name}")

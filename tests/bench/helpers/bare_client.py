@@ -1,7 +1,7 @@
-"""Client to measure Berth against: it applies a workspace's objects from manifests and waits by watch.
+"""Client to measure Berth against: it creates a workspace's objects from Berth's manifests and waits by watch.
 
-It does what a careful script would: server-side apply over open connections, one watch for all pods and one for all
-Services, no read before a write, no dry run, no stored state.
+It does what a careful script would: requests over open connections, one watch for each kind that it waits for, no read
+before a write, no stored state. A pod is posted when its home is bound.
 """
 
 from __future__ import annotations
@@ -9,91 +9,211 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from accounts.models import Tenant, User
 from clusters.api import Api
 from clusters.connections import connect
 from clusters.errors import ClusterError
+from clusters.labels import INSTANCE
 from clusters.models import Cluster
 from clusters.watch.watching import event_of
+from quotas.models import Flavor
 from tests.e2e.stack import until
-from tests.workspaces import builders
 from workspaces.cluster import manifests, tenancy
 from workspaces.cluster.observe import address, condition
+from workspaces.cluster.wanted import SecretValues, Wanted
+from workspaces.models import Image, Workspace
 
-THREADS = 4  # more make no difference: the server works on one request at a time
-LABELS = {"berth.dev/instance": str(builders.INSTANCE)}
-KINDS = ("StatefulSet", "Service", "Secret", "ConfigMap", "PersistentVolumeClaim")
+THREADS = 4
+PATIENCE_SECONDS = 300
+Json = dict[str, Any]
+DONE: dict[str, Callable[[Json], bool]] = {
+    "Pod": lambda body: condition(body, "Ready") == "True",
+    "Service": lambda body: bool(address(body, None)[0]),
+    "PersistentVolumeClaim": lambda body: body.get("status", {}).get("phase") == "Bound",
+}
 
 
 class BareClient:
-    def __init__(self, kubeconfig: Path) -> None:
-        self.cluster = Cluster(slug="bare", connection="kubeconfig", kubeconfig_path=str(kubeconfig))
-        self.api: Api = connect(self.cluster)
-        self.numbers = count()
-        tenant = builders.workspace().tenant
-        for body in tenancy.objects(tenant, self.cluster, builders.INSTANCE, {"nvidia.com/gpu": 104}):
-            self.api.apply(body)
+    """Creates what Berth's rows (cluster, flavor, image) ask for, in a namespace and with an instance of its own."""
 
-    def start(self, count: int) -> float:
+    def __init__(self, kubeconfig: Path, flavor: str) -> None:
+        self.flavor = Flavor.objects.select_related("pool__cluster").get(slug=flavor)
+        self.image = Image.objects.get(slug="jupyter")
+        self.cluster = self.flavor.pool.cluster
+        own = Cluster(slug="bare", connection="kubeconfig", kubeconfig_path=str(kubeconfig))
+        self.api: Api = connect(own)
+        self.tenant = Tenant(slug="bench-bare", name="Bench, bare")
+        self.instance = uuid4()
+        self.labels = {INSTANCE: str(self.instance)}
+        self.wanted: list[Wanted] = []
+        for body in tenancy.objects(self.tenant, self.cluster, self.instance, {}):
+            self.api.apply(body)
+        self.binds_first = self._binds_before_a_pod()
+
+    def launch(self, count: int) -> float:
         """Return the seconds until all pods are ready and all Services have their address."""
-        launches = [bodies(next(self.numbers)) for _ in range(count)]
-        with ThreadPoolExecutor(THREADS) as threads:
-            list(threads.map(lambda _: self.api.list("Namespace"), range(4 * THREADS)))  # connected
-            heard: queue.Queue[tuple[str, str]] = queue.Queue()
-            watches = [self.watch(kind, heard) for kind in ("Pod", "Service")]
+        self.wanted = [self._workspace() for _ in range(count)]
+        self.api.apply(manifests.start_files(self.wanted[0]))
+        pods = {wanted.name: wanted for wanted in self.wanted}
+        with ThreadPoolExecutor(THREADS) as threads, Watches(self.api, DONE, self.labels) as heard:
+            self._connect(threads)
             began = time.monotonic()
-            applied = [threads.submit(self.apply, launch) for launch in launches]
-            ready: set[tuple[str, str]] = set()
-            while len(ready) < 2 * count:
-                ready.add(heard.get(timeout=240))
-            took = time.monotonic() - began
-            for done in applied:
-                done.result()
-        for lines in watches:
-            lines.close()
-        return took
+            sent = [threads.submit(self._prepare, wanted) for wanted in self.wanted]
+            left = {("Pod", name) for name in pods} | {("Service", name) for name in pods}
+            while left:
+                kind, name = _next(heard, sent)
+                left.discard((kind, name))
+                wanted = pods.get(name.removesuffix("-home"))
+                if kind == "PersistentVolumeClaim" and self.binds_first and wanted and wanted.name in pods:
+                    sent.append(threads.submit(self._post, wanted))
+            return time.monotonic() - began
 
-    def apply(self, launch: list[dict[str, Any]]) -> None:
-        for body in launch:
+    def stop(self) -> None:
+        """Delete the pods alone: homes, Services and Secrets stay."""
+        self._delete("Pod")
+
+    def start(self) -> float:
+        """Post the pods again. Return the seconds until all are ready."""
+        with ThreadPoolExecutor(THREADS) as threads, Watches(self.api, ("Pod",), self.labels) as heard:
+            self._connect(threads)
+            began = time.monotonic()
+            sent = [threads.submit(self._post, wanted) for wanted in self.wanted]
+            ready = set[str]()
+            while len(ready) < len(self.wanted):
+                ready.add(_next(heard, sent)[1])
+            return time.monotonic() - began
+
+    def clear(self) -> float:
+        """Return the seconds until nothing is left."""
+        began = time.monotonic()
+        for kind in ("Pod", "Service", "Secret", "PersistentVolumeClaim"):
+            self._delete(kind)
+        return time.monotonic() - began
+
+    def remove(self, *namespaces: str) -> None:
+        for name in (self.tenant.namespace, *namespaces):
+            self.api.delete("Namespace", None, name)
+
+    def _prepare(self, wanted: Wanted) -> None:
+        for body in (*manifests.volume_claims(wanted), manifests.service(wanted), manifests.secret(wanted)):
             self.api.apply(body)
+        if not self.binds_first:
+            self._post(wanted)
 
-    def watch(self, kind: str, heard: queue.Queue[tuple[str, str]]) -> Any:
-        version = self.api.list_with_version(kind, labels=LABELS, keep=str)[1]
-        lines = self.api.watch(
-            kind, version=version, labels=LABELS, server_timeout_seconds=300, read_timeout_seconds=300
+    def _post(self, wanted: Wanted) -> None:
+        body = manifests.pod(wanted)
+        body["metadata"].pop("finalizers", None)
+        self.api.create(body)
+
+    def _delete(self, kind: str) -> None:
+        def names() -> list[str]:
+            return [body["metadata"]["name"] for body in self.api.list(kind, labels=self.labels)]
+
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(lambda name: self.api.delete(kind, self.tenant.namespace, name), names()))
+        until(f"no {kind} is left", lambda: not names(), PATIENCE_SECONDS)
+
+    def _workspace(self) -> Wanted:
+        """Return a workspace of the flavor, which is in no database."""
+        flavor = self.flavor
+        row = Workspace(
+            id=uuid4(),
+            name="bare",
+            tenant=self.tenant,
+            owner=User(username="bare"),
+            image=self.image,
+            pool=flavor.pool,
+            units=flavor.units,
+            cpu_millicores=flavor.cpu_millicores,
+            memory_mib=flavor.memory_mib,
+            env={},
         )
+        secret = SecretValues(jupyter_token="t", gateway_token="g", host_key="k", authorized_keys=[], env={})
+        return Wanted(
+            workspace=row,
+            instance=self.instance,
+            run=uuid4(),
+            node="",
+            requested_cpu_millicores=flavor.cpu_millicores,
+            requested_memory_mib=flavor.memory_mib,
+            secret=secret,
+        )
+
+    def _binds_before_a_pod(self) -> bool:
+        """Return True if a home of the cluster's class binds at once, not when its first pod is scheduled."""
+        classes = {body["metadata"]["name"]: body for body in self.api.list("StorageClass")}
+        default = (
+            name
+            for name, body in classes.items()
+            if (body["metadata"].get("annotations") or {}).get("storageclass.kubernetes.io/is-default-class")
+            == "true"
+        )
+        home_class = self.cluster.home_class or next(default, "")
+        return classes.get(home_class, {}).get("volumeBindingMode", "Immediate") == "Immediate"
+
+    def _connect(self, threads: ThreadPoolExecutor) -> None:
+        """Open the connections before the time runs."""
+        list(threads.map(lambda _: self.api.list("Namespace"), range(4 * THREADS)))
+
+
+class Watches:
+    """Watches of some kinds, all into one queue: (kind, name) of each object that is as it has to be."""
+
+    def __init__(self, api: Api, kinds: Iterable[str], labels: dict[str, str]) -> None:
+        self._api, self._labels = api, labels
+        self._kinds = tuple(kinds)
+        self._heard: queue.Queue[tuple[str, str]] = queue.Queue()
+
+    def __enter__(self) -> queue.Queue[tuple[str, str]]:
+        self._lines = [self._begin(kind) for kind in self._kinds]
+        return self._heard
+
+    def __exit__(self, *_of_error: object) -> None:
+        for lines in self._lines:
+            lines.close()
+
+    def _begin(self, kind: str) -> Any:
+        version = self._api.list_with_version(kind, labels=self._labels, keep=str)[1]
+        lines = self._api.watch(
+            kind,
+            version=version,
+            labels=self._labels,
+            server_timeout_seconds=PATIENCE_SECONDS,
+            read_timeout_seconds=PATIENCE_SECONDS,
+        )
+        told = set[str]()
 
         def listen() -> None:
             with suppress(ClusterError):
                 for line in lines:
-                    body = event_of(line)["object"]
-                    if condition(body, "Ready") == "True" if kind == "Pod" else address(body, None)[0]:
-                        heard.put((kind, body["metadata"]["name"]))
+                    event = event_of(line)
+                    name = event["object"]["metadata"].get("name", "")
+                    if (
+                        event["type"] in ("ADDED", "MODIFIED")
+                        and name not in told
+                        and DONE[kind](event["object"])
+                    ):
+                        told.add(name)
+                        self._heard.put((kind, name))
 
         threading.Thread(target=listen, daemon=True).start()
         return lines
 
-    def clear(self) -> None:
-        for kind in KINDS:
-            for body in self.api.list(kind, labels=LABELS):
-                self.api.delete(kind, body["metadata"]["namespace"], body["metadata"]["name"])
-        until("nothing is left", lambda: not self.api.list("Pod", labels=LABELS), 120)
 
-
-def bodies(number: int) -> list[dict[str, Any]]:
-    """Return a workspace's objects as Berth applies them, without owner references and the pod's finalizer."""
-    row = builders.workspace(id=uuid4(), cpu_millicores=8000, memory_mib=65536, env={})
-    wanted = builders.wanted(row, node=f"gpu-{1 + number % 104 // 8}")
-    nobody = {"metadata": {"name": "", "uid": ""}}
-    hanging = [make(wanted, nobody) for make in (manifests.service, manifests.secret, manifests.config_map)]
-    for body in hanging:
-        del body["metadata"]["ownerReferences"]
-    controller = manifests.stateful_set(wanted, replicas=1)
-    del controller["spec"]["template"]["metadata"]["finalizers"]
-    return [*manifests.volume_claims(wanted), *hanging, controller]
+def _next(heard: queue.Queue[tuple[str, str]], sent: Iterable[Future[None]]) -> tuple[str, str]:
+    """Return what was heard next. Raise the failure of a request, which would let everybody wait in vain."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        with suppress(queue.Empty):
+            return heard.get(timeout=1)
+        for request in sent:
+            if request.done():
+                request.result()
+        assert time.monotonic() < deadline, "nothing was heard any more"

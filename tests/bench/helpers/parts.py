@@ -53,6 +53,19 @@ def trial(nodes: str) -> Iterator[Stack]:
             stack.stop()
 
 
+@contextmanager
+def on_cluster(kubeconfig: str) -> Iterator[Stack]:
+    """Start Berth on a real cluster, with its database in a temporary folder; stop it at the end."""
+    with temporary() as folder:
+        given = {name: os.environ[name] for name in plan.CATALOGUE_SETTINGS if name in os.environ}
+        stack = Stack(folder / "stack", KUBECONFIG=kubeconfig, **given)
+        stack.start()
+        try:
+            yield stack
+        finally:
+            stack.stop()
+
+
 def wait_until_ready(stack: Stack, count: int) -> None:
     """Wait until that many workspaces are ready."""
     api = stack.client(stack.token("admin", "read", "admin"))
@@ -161,7 +174,7 @@ def memory_mib(pid: int, which: str = "VmRSS") -> float:
 def processes_of(stack: Stack) -> dict[str, list[int]]:
     """Return the processes of each part, and those of `make up` itself with its supervisor."""
     assert stack.process is not None
-    parts = {part: _with_children(stack.pid(part)) for part in PARTS}
+    parts = {part: _with_children(stack.pid(part)) for part in PARTS if stack.runs(part)}
     return parts | {"supervisor and make up": [stack.process.pid, stack.pid("supervisor")]}
 
 

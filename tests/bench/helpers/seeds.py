@@ -12,10 +12,12 @@ from django.utils import timezone
 
 from accounts.access import Actor
 from accounts.credentials import ssh_keys
-from accounts.models import Membership, Role, Tenant, User
+from accounts.credentials import tokens as api_tokens
+from accounts.models import Membership, Role, Scope, Tenant, User
 from clusters.models import Cluster, Installation, Node, PodUsage
 from monitoring.figures import thinning
 from monitoring.intake import tokens
+from portal.up.seed import pools_of
 from quotas.models import Claim, Quota
 from tests.bench.helpers.crowd import make_crowd
 from tests.cast import make_cast
@@ -59,8 +61,23 @@ def change_ssh_port(port: int) -> None:
     Workspace.objects.update(ssh_port=port)
 
 
-def launches(gpus: int) -> None:
-    Quota.objects.filter(tenant__slug="demo", pool__slug="a100").update(nominal_gpus=gpus)
+def launches(people: int) -> tuple[str, list[str]]:
+    """Make the tenant "bench" with so many people, and room for a workspace of each.
+
+    Return a flavor, with one GPU or with none if the cluster has too few, and a token of each person.
+    """
+    plans = pools_of(Cluster.objects.get())
+    whole = (plan for plan in plans if plan.units_per_gpu == 1 and plan.total_gpus >= people)
+    plan = next(whole, plans[-1])  # the last is without GPUs
+    Quota.objects.filter(pool__slug=plan.slug).update(nominal_gpus=0, borrowing_limit_gpus=0)
+    Quota.objects.filter(pool__slug=plan.slug, tenant__slug="demo").update(nominal_gpus=people)
+    tenant = Tenant.objects.get(slug="demo")
+    Tenant.objects.filter(pk=tenant.pk).update(slug="bench")
+    users = User.objects.bulk_create(User(username=f"person-{number}") for number in range(people))
+    Membership.objects.bulk_create(Membership(tenant=tenant, user=user, role=Role.MEMBER) for user in users)
+    return plan.flavors[0].slug, [
+        api_tokens.issue(user, "bench", [Scope.READ, Scope.WORKSPACES])[1] for user in users
+    ]
 
 
 def lists(workspaces: int) -> list[str]:
