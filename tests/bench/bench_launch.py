@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Protocol
@@ -106,16 +107,21 @@ def alone(title: str, bare: Side, berth: Side) -> Iterator[Figure]:
 
 
 def at_once(title: str, count: int, bare: Side, berth: Side, meter: Meter) -> Iterator[Figure]:
-    new = [meter.of(lambda side=side: side.launch(count)) for side in (bare, berth)]
-    for side in (bare, berth):
+    sides = (bare, berth)
+    new = [meter.of(partial(side.launch, count)) for side in sides]
+    for side in sides:
         side.stop()
-    there = [meter.of(side.start) for side in (bare, berth)]
-    gone = [meter.of(side.clear) for side in (bare, berth)]
-    for what, costs, sent in (("new homes", new, 4), ("homes are there", there, 1), ("deleted", gone, 4)):
-        yield from compare(f"{title}, {what}", costs[0].seconds, costs[1].seconds)
-        yield Figure(f"{title}, {what}: times as long", costs[1].seconds / costs[0].seconds, "")
-        yield Figure(f"{title}, {what}: Berth's CPU for each", costs[1].cpu / count, "s")
-        yield from requests(f"{title}, {what}", count, *costs, sent)
+    there = [meter.of(side.start) for side in sides]
+    gone = [meter.of(side.clear) for side in sides]
+    for what, (of_bare, of_berth), sent in (
+        ("new homes", new, 4),
+        ("homes are there", there, 1),
+        ("deleted", gone, 4),
+    ):
+        yield from compare(f"{title}, {what}", of_bare.seconds, of_berth.seconds)
+        yield Figure(f"{title}, {what}: times as long", of_berth.seconds / of_bare.seconds, "")
+        yield Figure(f"{title}, {what}: Berth's CPU for each", of_berth.cpu / count, "s")
+        yield from requests(f"{title}, {what}", count, of_bare, of_berth, sent)
 
 
 def requests(title: str, count: int, bare: Cost, berth: Cost, sent: int) -> Iterator[Figure]:

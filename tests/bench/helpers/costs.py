@@ -32,7 +32,7 @@ class Meter:
         self._stack = stack
         self._client = config.new_client_from_config(str(kubeconfig))  # type: ignore[no-untyped-call]
         self._idle = Cost(0, 0, 0)
-        idle = self.of(lambda: time.sleep(IDLE_SECONDS) or 0.0)
+        idle = self.of(_nothing)
         took = IDLE_SECONDS + SETTLING_SECONDS
         self._idle = Cost(0, idle.cpu / took, None if idle.requests is None else idle.requests / took)
 
@@ -71,3 +71,8 @@ class Meter:
             for told, value in COUNTED.findall(answer.data.decode())
             if 'resource=""' not in told and not re.search(r'verb="(WATCH|CONNECT)"', told)
         )
+
+
+def _nothing() -> float:
+    time.sleep(IDLE_SECONDS)
+    return IDLE_SECONDS
