@@ -25,9 +25,10 @@ from clusters.models import Cluster
 from clusters.watch.watching import event_of
 from quotas.models import Flavor
 from tests.e2e.stack import until
+from tests.workspaces import builders
 from workspaces.cluster import manifests, tenancy
 from workspaces.cluster.observe import address, condition
-from workspaces.cluster.wanted import SecretValues, Wanted
+from workspaces.cluster.wanted import Wanted
 from workspaces.models import Image, Workspace
 
 THREADS = 4
@@ -135,15 +136,13 @@ class BareClient:
             memory_mib=flavor.memory_mib,
             env={},
         )
-        secret = SecretValues(jupyter_token="t", gateway_token="g", host_key="k", authorized_keys=[], env={})
-        return Wanted(
-            workspace=row,
+        return builders.wanted(
+            row,
             instance=self.instance,
             run=uuid4(),
             node="",
             requested_cpu_millicores=flavor.cpu_millicores,
             requested_memory_mib=flavor.memory_mib,
-            secret=secret,
         )
 
     def _binds_before_a_pod(self) -> bool:
