@@ -32,7 +32,7 @@ from workspaces.runs import admin_repair
 from workspaces.state.live import RELATED
 
 from . import looks
-from .compare import FENCES, Key, judge
+from .compare import FENCES, WAYS_IN, Key, judge
 from .findings import digest_in
 from .ownership import differences, removals
 from .survey import check_against_other_rows, driver_claims, namespaces, rows_of, thing_at
@@ -112,10 +112,13 @@ def recreate(actor: Actor, finding: Finding) -> bool:
             for body in _of_tenant(finding):
                 restore_object(body, api)
             return True
+        if finding.kind == "ConfigMap":  # it cannot be changed, so the next start makes it anew
+            api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
+            return True
         workspace = _workspace(finding)
         if finding.kind == "Pod" and finding.what == What.CHANGED:
             return _repair_pod(actor, finding, workspace, api)
-        if finding.kind in ("Service", "Secret", "ConfigMap") or finding.what == What.CHANGED:
+        if finding.kind in WAYS_IN:
             restore_object(admin_repair.wanted_object(workspace, finding.kind), api)
         else:  # its reconcile creates what is missing
             enqueue.reconcile([workspace.pk])

@@ -14,13 +14,14 @@ from uuid import UUID
 
 from clusters.labels import TENANT, WORKSPACE
 from monitoring.models import What
+from workspaces.cluster.manifests import START
 from workspaces.naming import OBJECT_NAME
 
 from .ownership import Difference, differences
 
 Object = Mapping[str, Any]
 
-# Kinds in the order of reading: owners before owned objects, a namespace before its content.
+# Kinds in the order of reading: a namespace before its content, a StatefulSet before what it owns.
 FENCES = {
     "ServiceAccount": "workspace",
     "LimitRange": "berth",
@@ -28,8 +29,12 @@ FENCES = {
     "ResourceQuota": "berth",
 }
 NOT_EVERYWHERE = "ResourceQuota"  # a backstop, made at the first launch after a tenant was given GPUs
-OF_A_RUN = ("StatefulSet", "Service", "Secret", "ConfigMap", "Pod")
-KINDS = ("Namespace", *FENCES, "PersistentVolumeClaim", *OF_A_RUN)
+WAYS_IN = ("Service", "Secret")  # made at a workspace's first start, kept until it is deleted
+OF_A_RUN = (*WAYS_IN, "Pod")
+# Earlier versions of Berth made these for each workspace, and its pod's name with an ending.
+OF_EARLIER = ("StatefulSet", "ConfigMap")
+EARLIER_POD = "-0"
+KINDS = ("Namespace", *FENCES, "PersistentVolumeClaim", *OF_EARLIER, *OF_A_RUN)
 
 
 class State(Enum):
@@ -59,13 +64,21 @@ class Row:
             yield Key("PersistentVolumeClaim", self.namespace, claim)
         if self.state == State.RUNS:
             for kind in OF_A_RUN:
-                yield Key(kind, self.namespace, f"{self.name}-0" if kind == "Pod" else self.name)
+                yield Key(kind, self.namespace, self.name)
 
     def may_have(self, key: Key) -> bool:
-        """Return True if the row wants the object. An unbound PVC holds no data, but is wanted too."""
+        """Return True if the object belongs to the row. An unbound PVC holds no data, but belongs to it too."""
         names = (f"{self.name}-home", f"{self.name}-disk")
         claims = [Key("PersistentVolumeClaim", self.namespace, name) for name in names]
-        return key in claims or key in self.wanted()
+        ways_in = [Key(kind, self.namespace, self.name) for kind in WAYS_IN]
+        return key in claims or key in ways_in or today(key) in self.wanted()
+
+    def still_has(self, thing: Thing) -> bool:
+        """Return True for a part of a run that an earlier version of Berth began: nothing is compared, as all of it
+        goes when the run ends."""
+        if self.state != State.RUNS or thing.key[1:] != (self.namespace, self.name):
+            return False
+        return thing.key.kind in OF_EARLIER and (thing.key.kind != "StatefulSet" or thing.has_pod)
 
 
 class Key(NamedTuple):
@@ -81,6 +94,7 @@ class Thing:
     key: Key
     uid: str
     owner: str = ""  # the uid of its controller
+    has_pod: bool = False  # a StatefulSet's
     workspace: str = ""
     tenant: str = ""
     goes: bool = False
@@ -105,6 +119,7 @@ def thing_of(body: Object) -> Thing:
         Key(body["kind"], metadata.get("namespace", ""), metadata["name"]),
         uid=metadata["uid"],
         owner=owners[0].get("uid", ""),
+        has_pod=body["kind"] == "StatefulSet" and bool((body.get("status") or {}).get("replicas")),
         workspace=labels.get(WORKSPACE, ""),
         tenant=labels.get(TENANT, ""),
         goes=bool(metadata.get("deletionTimestamp")),
@@ -123,7 +138,7 @@ def drift(
     fences: set[Key] = set()
     unwanted: set[str] = set()
     for thing in things:
-        missing.pop(thing.key, None)
+        missing.pop(today(thing.key), None)
         fences.discard(thing.key)
         if thing.goes:
             continue
@@ -143,6 +158,11 @@ def drift(
         yield Discrepancy(What.MISSING, key, tenant=namespaces[key.namespace])
 
 
+def today(key: Key) -> Key:
+    """Return the key that a run of this version of Berth has for a pod that an earlier version named."""
+    return key._replace(name=key.name.removesuffix(EARLIER_POD)) if key.kind == "Pod" else key
+
+
 def fences_of(namespace: str) -> set[Key]:
     return {Key(kind, namespace, name) for kind, name in FENCES.items() if kind != NOT_EVERYWHERE}
 
@@ -159,8 +179,10 @@ def judge(
     if is_of_a_tenant(key, namespaces, drivers):
         changed = thing.differences
         return Discrepancy(What.CHANGED, key, thing.uid, None, tenant, changed) if changed else None
-    if row is not None and row.state == State.MOVES:
+    if row is not None and (row.state == State.MOVES or row.still_has(thing)):
         return None
+    if row is not None and row.state == State.RESTS and key.kind in WAYS_IN and row.may_have(key):
+        return None  # nobody uses them now: they are compared while it runs
     if row is not None and row.may_have(key):
         changed = thing.differences if labelled == row.id else with_label(thing.differences)
         return Discrepancy(What.CHANGED, key, thing.uid, known, tenant, changed) if changed else None
@@ -183,6 +205,8 @@ def is_of_a_tenant(key: Key, namespaces: Mapping[str, str], drivers: Set[str]) -
         return key.name in namespaces
     if key.kind == "PersistentVolumeClaim" and key.name in drivers:
         return key.namespace in namespaces
+    if key.kind == "ConfigMap" and key.name.startswith(START):
+        return key.namespace in namespaces  # also one that no pod uses: the next start may
     return FENCES.get(key.kind) == key.name and key.namespace in namespaces
 
 

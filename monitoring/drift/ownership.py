@@ -28,7 +28,6 @@ DEEPEST = 64
 
 # Fields that Berth keeps, by kind. Other fields there (status, labels of others) belong to others.
 KEPT: Mapping[str, tuple[Fields, ...]] = {
-    "StatefulSet": (("f:spec",),),
     "Service": (("f:spec",),),
     "PersistentVolumeClaim": (("f:spec", "f:resources"),),
     "Secret": (("f:data",), ("f:type",), ("f:immutable",)),
@@ -49,7 +48,6 @@ OUR_LABELS = tuple(
 POD_SECURITY = ("f:metadata", "f:labels", "f:pod-security.kubernetes.io/enforce")
 # Fields that Berth always sets: if they have no owner, somebody removed them.
 ALWAYS: Mapping[str, tuple[Fields, ...]] = {
-    "StatefulSet": (("f:spec", "f:replicas"), ("f:spec", "f:selector"), ("f:spec", "f:template")),
     "Service": (("f:spec", "f:type"), ("f:spec", "f:selector"), ("f:spec", "f:ports")),
     "Secret": tuple(
         ("f:data", f"f:{key}") for key in ("jupyter-token", "ssh_host_ed25519_key", "authorized_keys")
@@ -106,7 +104,7 @@ def _set_by_others(kind: str, body: Object, entries: Sequence[Object]) -> Iterat
         if entry.get("manager") == MANAGER or entry.get("subresource") == "status":
             continue
         owned = entry.get("fieldsV1") or {}
-        if kind == "Pod" and _has(owned, ("f:metadata", "f:ownerReferences")):
+        if by_its_set(body) and _has(owned, ("f:metadata", "f:ownerReferences")):
             continue  # written by its controller, which created it
         for fields in _leaves(owned):
             if _is_kept(kind, fields):
@@ -118,6 +116,11 @@ def _set_by_others(kind: str, body: Object, entries: Sequence[Object]) -> Iterat
                     value=printable(str(value)) if _is_shown(fields) and value is not None else None,
                     digest=digest_of(value),
                 )
+
+
+def by_its_set(body: Object) -> bool:
+    """Return True for a pod that a StatefulSet made, as in earlier versions of Berth: nobody else can use its name."""
+    return bool(body["kind"] == "Pod" and body["metadata"]["name"].endswith("-0"))
 
 
 def _is_kept(kind: str, fields: Fields) -> bool:

@@ -114,10 +114,15 @@ def recreated(finding: Finding) -> tuple[str, ...]:
     first = (*what_differs(finding), _("These changes are reverted. Running workspaces are not affected."))
     if finding.kind == "Service":
         return (*first, _("If its type changes, its address may change too, and open connections end."))
-    if finding.kind in ("Secret", "ConfigMap"):
+    if finding.kind == "ConfigMap":
+        return (
+            *what_differs(finding),
+            _(
+                "It is deleted. The next start that needs it creates it again. Running workspaces are not affected."
+            ),
+        )
+    if finding.kind == "Secret":
         return (*first, _("Programs that already read it see the change after a restart."))
-    if finding.kind == "StatefulSet":
-        return (*first, _("Its pod uses the new template from its next start."))
     return first
 
 

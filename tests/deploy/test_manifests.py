@@ -72,10 +72,7 @@ def test_no_right_is_a_wildcard_and_secrets_are_never_watched() -> None:
 
 
 def test_every_resource_with_a_right_is_one_that_berth_knows() -> None:
-    known = {(kind.group, kind.plural) for kind in KINDS.values()} | {
-        ("", "pods/log"),
-        ("apps", "statefulsets/finalizers"),
-    }
+    known = {(kind.group, kind.plural) for kind in KINDS.values()} | {("", "pods/log")}
     [role] = of_kind("ClusterRole")
     granted = {(rule["apiGroups"][0], resource) for rule in role["rules"] for resource in rule["resources"]}
     assert granted <= known

@@ -13,7 +13,7 @@ from tests.cast import Cast
 
 ID = UUID("00000000-0000-4000-8000-00000000000a")
 NAMESPACE = "berth-demo"
-SET: dict[str, Any] = {"f:spec": {"f:replicas": {}, "f:selector": {}, "f:template": {"f:spec": {}}}}
+SERVICE: dict[str, Any] = {"f:spec": {"f:type": {}, "f:selector": {}, "f:ports": {}}}
 
 
 def body(kind: str, name: str, workspace: str = str(ID), **metadata: Any) -> dict[str, Any]:
@@ -26,7 +26,16 @@ def body(kind: str, name: str, workspace: str = str(ID), **metadata: Any) -> dic
 
 def of_a_run(workspace: UUID = ID) -> list[dict[str, Any]]:
     name = f"ws-{workspace}"
-    return [body(kind, f"{name}-0" if kind == "Pod" else name, str(workspace)) for kind in OF_A_RUN]
+    return [body(kind, name, str(workspace)) for kind in OF_A_RUN]
+
+
+def of_an_earlier_run() -> list[dict[str, Any]]:
+    """Return a run as earlier versions of Berth made it: a StatefulSet that owns the rest."""
+    name = f"ws-{ID}"
+    owned = {"ownerReferences": [{"kind": "StatefulSet", "uid": f"StatefulSet/{name}"}]}
+    rest = [body(kind, name, **owned) for kind in ("ConfigMap", "Service", "Secret")]
+    of_set = body("StatefulSet", name) | {"status": {"replicas": 1}}
+    return [of_set, *rest, body("Pod", f"{name}-0", **owned)]
 
 
 def fences() -> list[dict[str, Any]]:

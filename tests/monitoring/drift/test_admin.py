@@ -19,7 +19,7 @@ from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
 
-FIELD = {"path": "spec.replicas", "by": "kubectl-scale", "at": "2026-01-01T00:00:00Z", "value": "3"}
+FIELD = {"path": "spec.type", "by": "kubectl-edit", "at": "2026-01-01T00:00:00Z", "value": "NodePort"}
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def client(cast: Cast) -> Client:
 def test_the_list_shows_what_is_open_and_other_states_when_asked(cast: Cast, client: Client) -> None:
     now = timezone.now()
     finding(cast, "unwanted")
-    finding(cast, "changed", "StatefulSet", data={"fields": [FIELD]})
+    finding(cast, "changed", "Service", data={"fields": [FIELD]})
     finding(cast, "unwanted", name="accepted-one", accepted_at=now)
     finding(cast, "unwanted", name="over-one", resolved_at=now)
     finding(cast, "unwanted", name="new-one", confirmed_at=None)
     Look.objects.create(cluster=cast.cluster, ended_at=now, error="Cannot reach it")
     text = text_of(client.get(PAGE))
-    assert "unwanted-secret" in text and "replicas (kubectl-scale)" in text
+    assert "unwanted-secret" in text and "type (kubectl-edit)" in text
     assert "The last check of Main did not finish: Cannot reach it" in text
     assert not any(name in text for name in ("accepted-one", "over-one", "new-one"))
     for state, name in (("accepted", "accepted-one"), ("over", "over-one"), ("new", "new-one")):
@@ -46,7 +46,7 @@ def test_the_list_shows_what_is_open_and_other_states_when_asked(cast: Cast, cli
 def test_each_action_says_what_it_will_do_or_why_not(cast: Cast, client: Client) -> None:
     workspace = make_workspace(cast, cast.bob, name="train")
     left = finding(cast, "unwanted")
-    changed = finding(cast, "changed", "StatefulSet", workspace=workspace, data={"fields": [FIELD]})
+    changed = finding(cast, "changed", "Service", workspace=workspace, data={"fields": [FIELD]})
     namespace = finding(cast, "unwanted", "Namespace", namespace="", name="berth-gone")
     pod = finding(cast, "changed", "Pod", workspace=workspace, data={"fields": [FIELD]})
     for action, row, words in (
@@ -54,7 +54,7 @@ def test_each_action_says_what_it_will_do_or_why_not(cast: Cast, client: Client)
         ("delete_object", changed, "No change: Berth needs it."),
         ("delete_object", namespace, "kubectl delete namespace berth-gone"),
         ("delete_data", left, "It has no data"),
-        ("accept", changed, "kubectl-scale set spec.replicas to 3"),
+        ("accept", changed, "kubectl-edit set spec.type to NodePort"),
         ("recreate", changed, "Running workspaces are not affected."),
         ("recreate", pod, "The workspace is restarted"),
         ("recreate", left, "No change: Berth does not need it."),
@@ -115,7 +115,7 @@ def test_the_page_of_a_finding_shows_its_text_and_history(cast: Cast, client: Cl
     row = finding(cast, "changed", "Service", workspace=workspace, data={"fields": [FIELD]})
     text = text_of(client.get(f"{PAGE}{row.pk}/change/"))
     assert "Somebody changed Service berth-demo/changed-service." in text
-    assert "kubectl-scale set spec.replicas to 3 on " in text
+    assert "kubectl-edit set spec.type to NodePort on " in text
     assert "Recreate as it should be" in text and "Delete, keep data" not in text
     assert client.get(f"{PAGE}{row.pk}/history/").status_code == 200
     Workspace.objects.filter(pk=workspace.pk).update(deleted_at=timezone.now())

@@ -23,7 +23,17 @@ from monitoring.models import Finding, Look, What
 from tests.admin_forms import confirm, preview
 from tests.cast import NETWORKS, Cast
 from tests.monitoring.drift.findings import PAGE, finding
-from tests.monitoring.drift.objects import NAMESPACE, SET, Listing, body, entry, fences, looked, of, of_a_run
+from tests.monitoring.drift.objects import (
+    NAMESPACE,
+    SERVICE,
+    Listing,
+    body,
+    entry,
+    fences,
+    looked,
+    of,
+    of_a_run,
+)
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Desired, Phase, Workspace
@@ -35,7 +45,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def kept(cast: Cast) -> Workspace:
     """A deleted workspace whose home was kept."""
-    row = make_workspace(cast, cast.bob, Phase.DELETING, desired=Desired.DELETED, deleted_at=timezone.now())
+    row = make_workspace(cast, cast.bob, Phase.DELETED, desired=Desired.DELETED, deleted_at=timezone.now())
     row.volumes = {f"ws-{row.pk}-home": "pv-1"}
     row.save()
     return row
@@ -186,11 +196,10 @@ def test_a_namespace_object_is_recreated_only_for_a_tenant_of_this_installation(
 
 
 def test_values_of_an_object_are_shown_bounded_and_printable() -> None:
-    image: Any = {"f:spec": {"f:template": {"f:spec": {"f:image": {}}}}}
+    name: Any = {"f:spec": {"f:externalName": {}}}
     evil = "a\0b\u202e" + "x" * 9000
-    stateful = of("StatefulSet", entry("berth", SET), entry("kube\x1b[31m", image))
-    stateful["spec"] = {"template": {"spec": {"image": evil}}}
-    (one,) = differences(stateful)
+    service = of("Service", entry("berth", SERVICE), entry("kube\x1b[31m", name), spec={"externalName": evil})
+    (one,) = differences(service)
     assert (one.by, one.value) == ("kube\ufffd[31m", "a\ufffdb\ufffd" + "x" * 116)
 
 
@@ -225,7 +234,7 @@ def test_a_look_stores_odd_and_huge_changes_so_that_pages_can_show_them(
     owned: Any = {"f:spec": {"f:template": {"f:image": {}, **fields}}}
     forged = entry("forger", owned) | {"time": "0000-01-01T00:00:00Z"}
     bodies = of_a_run(make_workspace(cast, cast.bob).pk)
-    bodies[0]["metadata"]["managedFields"] = [entry("berth", SET), forged]
+    bodies[0]["metadata"]["managedFields"] = [entry("berth", SERVICE), forged]
     bodies[0]["spec"] = {"template": {"image": "a\0"}}
     monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(*bodies, *fences()))
     looks.look(cast.cluster.pk)

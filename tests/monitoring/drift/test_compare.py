@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from monitoring.drift.compare import FENCES, Key, Row, State, drift, thing_of
 from monitoring.models import What
-from tests.monitoring.drift.objects import ID, NAMESPACE, body, fences, of_a_run
+from tests.monitoring.drift.objects import ID, NAMESPACE, body, fences, of_a_run, of_an_earlier_run
 
 HOME = f"ws-{ID}-home"
 
@@ -40,14 +40,48 @@ def test_each_object_that_a_running_workspace_lacks_is_missing() -> None:
     assert ("missing", "PersistentVolumeClaim", HOME) in found(State.RESTS, volumes=frozenset({HOME}))
 
 
-def test_a_stopped_workspace_wants_its_volumes_and_nothing_of_a_run() -> None:
+def test_a_stopped_workspace_wants_its_volumes_may_have_its_ways_in_and_has_no_pod() -> None:
     home = body("PersistentVolumeClaim", HOME)
     assert found(State.RESTS, home, volumes=frozenset({HOME})) == set()
-    # The pod and the rest are deleted with the StatefulSet.
-    of_set = {"ownerReferences": [{"uid": f"StatefulSet/ws-{ID}"}]}
-    run = of_a_run()
-    owned = [run[0], *(one | {"metadata": one["metadata"] | of_set} for one in run[1:])]
-    assert found(State.RESTS, *owned) == {("unwanted", "StatefulSet", f"ws-{ID}")}
+    assert found(State.RESTS, *of_a_run()) == {("unwanted", "Pod", f"ws-{ID}")}
+
+
+def test_the_ways_in_of_a_deleted_workspace_are_unwanted() -> None:
+    service, secret, _pod = map(thing_of, of_a_run())
+    findings = drift({}, {NAMESPACE: "demo"}, [service, secret])
+    assert [(one.what, one.key.kind) for one in findings] == [
+        (What.UNWANTED, "Service"), (What.UNWANTED, "Secret"),
+    ]  # fmt: skip
+
+
+def test_what_a_stopped_workspace_keeps_is_compared_from_its_next_start() -> None:
+    service = body("Service", f"ws-{ID}", "")
+    assert found(State.RESTS, service) == set()
+    bodies = [service if one["kind"] == "Service" else one for one in of_a_run()]
+    assert found(State.RUNS, *bodies) == {("changed", "Service", f"ws-{ID}")}
+
+
+def test_a_run_of_an_earlier_version_is_no_finding_until_it_ends() -> None:
+    earlier = of_an_earlier_run()
+    assert found(State.RUNS, *earlier) == set()
+    assert found(State.RUNS, *earlier[:-1]) == {("missing", "Pod", f"ws-{ID}")}
+    # What it owns is deleted with it.
+    assert found(State.RESTS, *earlier) == {("unwanted", "StatefulSet", f"ws-{ID}")}
+
+
+def test_a_set_without_a_pod_is_unwanted() -> None:
+    empty = of_an_earlier_run()[0] | {"status": {"replicas": 0}}
+    for state in (State.RUNS, State.RESTS):
+        assert found(state, *of_a_run(), empty) >= {("unwanted", "StatefulSet", f"ws-{ID}")}
+    elsewhere = body("StatefulSet", f"ws-{ID}", namespace="berth-second") | {"status": {"replicas": 1}}
+    assert found(State.RUNS, *of_a_run(), elsewhere) == {("unwanted", "StatefulSet", f"ws-{ID}")}
+
+
+def test_start_files_belong_to_a_tenants_namespace_also_if_no_pod_uses_them() -> None:
+    files = body("ConfigMap", "berth-start-0123", "")
+    assert found(State.RESTS, files) == set()
+    (finding,) = drift({}, {}, [thing_of(files)])
+    assert finding.what == What.UNWANTED
 
 
 def test_an_unbound_pvc_is_wanted() -> None:
@@ -106,5 +140,5 @@ def test_a_finding_names_its_tenant_and_workspace() -> None:
     rows = {ID: Row(ID, NAMESPACE, State.RUNS)}
     findings = list(drift(rows, {NAMESPACE: "demo"}, [thing_of(one) for one in of_a_run()[1:]]))
     assert [(one.what, one.key, one.workspace, one.tenant) for one in findings] == [
-        (What.MISSING, Key("StatefulSet", NAMESPACE, f"ws-{ID}"), ID, "demo")
+        (What.MISSING, Key("Service", NAMESPACE, f"ws-{ID}"), ID, "demo")
     ]

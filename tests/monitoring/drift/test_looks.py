@@ -40,9 +40,9 @@ def seen(cast: Cast, *found: Discrepancy, minute: int = 0, moving: set[UUID] | N
     write(cast.cluster, SurveyResult(list(found), moving or set()), at, at - MINUTE)
 
 
-def changed(replicas: str, by: str = "kubectl") -> Discrepancy:
-    difference = Difference(("f:spec", "f:replicas"), by, "2026-01-01T00:00:00Z", replicas, digest=replicas)
-    return Discrepancy(What.CHANGED, Key("StatefulSet", "berth-demo", "ws"), "uid", differences=(difference,))
+def changed(value: str, by: str = "kubectl") -> Discrepancy:
+    difference = Difference(("f:spec", "f:type"), by, "2026-01-01T00:00:00Z", value, digest=value)
+    return Discrepancy(What.CHANGED, Key("Service", "berth-demo", "ws"), "uid", differences=(difference,))
 
 
 def shown() -> list[str]:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from monitoring.drift.ownership import differences, pointer_to, value_at
-from tests.monitoring.drift.objects import SET, entry, of
+from tests.monitoring.drift.objects import SERVICE, entry, of
 
 CONTAINER = 'k:{"name":"workspace"}'
-IMAGE: dict[str, Any] = {"f:spec": {"f:template": {"f:spec": {"f:containers": {CONTAINER: {"f:image": {}}}}}}}
-TEMPLATE = {"spec": {"containers": [{"name": "side"}, {"name": "workspace", "image": "other:2"}]}}
+IMAGE: dict[str, Any] = {"f:spec": {"f:containers": {CONTAINER: {"f:image": {}}}}}
+POD = {"spec": {"containers": [{"name": "side"}, {"name": "workspace", "image": "other:2"}]}}
 
 
 def told(body: dict[str, Any]) -> list[tuple[str, str, str | None]]:
@@ -19,19 +19,21 @@ def told(body: dict[str, Any]) -> list[tuple[str, str, str | None]]:
 
 
 def test_a_changed_image_is_shown_with_who_set_it() -> None:
-    body = of("StatefulSet", entry("berth", SET), entry("kubectl-set", IMAGE), spec={"template": TEMPLATE})
-    assert told(body) == [("spec.template.spec.containers[name=workspace].image", "kubectl-set", "other:2")]
+    made = entry("berth", {"f:metadata": {"f:finalizers": {}}, **IMAGE}, operation="Update")
+    body = of("Pod", made, entry("kubectl-set", IMAGE), **POD)
+    body["metadata"]["finalizers"] = ["berth.dev/end-seen"]
+    assert told(body) == [("spec.containers[name=workspace].image", "kubectl-set", "other:2")]
 
 
 def test_the_status_belongs_to_its_controller() -> None:
-    status = entry("kube-controller-manager", {"f:status": {"f:replicas": {}}}, subresource="status")
-    assert told(of("StatefulSet", entry("berth", SET), status)) == []
+    status = entry("kube-controller-manager", {"f:status": {"f:loadBalancer": {}}}, subresource="status")
+    assert told(of("Service", entry("berth", SERVICE), status)) == []
 
 
-def test_replicas_set_by_the_scale_subresource_count() -> None:
-    scaled = entry("kubectl", {"f:spec": {"f:replicas": {}}}, subresource="scale")
-    assert told(of("StatefulSet", entry("berth", SET), scaled, spec={"replicas": 3})) == [
-        ("spec.replicas", "kubectl", "3")
+def test_a_field_set_by_another_subresource_counts() -> None:
+    resized = entry("kubectl", {"f:spec": {"f:type": {}}}, subresource="resize")
+    assert told(of("Service", entry("berth", SERVICE), resized, spec={"type": "NodePort"})) == [
+        ("spec.type", "kubectl", "NodePort")
     ]
 
 
@@ -57,8 +59,7 @@ def test_only_the_key_of_a_changed_secret_is_shown() -> None:
     ],
 )
 def test_fields_that_others_add_for_themselves_are_no_difference(owned: dict[str, Any]) -> None:
-    service = entry("berth", {"f:spec": {"f:type": {}, "f:selector": {}, "f:ports": {}}})
-    assert told(of("Service", service, entry("controller", owned))) == []
+    assert told(of("Service", entry("berth", SERVICE), entry("controller", owned))) == []
 
 
 def test_our_labels_and_a_namespaces_pod_security_are_watched() -> None:
@@ -72,10 +73,11 @@ def test_our_labels_and_a_namespaces_pod_security_are_watched() -> None:
     ]
 
 
-def test_a_pod_differs_by_later_changes_of_others_and_without_its_finalizer() -> None:
+def test_a_pod_of_a_set_differs_by_later_changes_of_others_and_without_its_finalizer() -> None:
     made = entry("k3s", {"f:metadata": {"f:ownerReferences": {}}, "f:spec": {"f:containers": {}}})
     later = entry("kubectl-edit", {"f:spec": {"f:containers": {CONTAINER: {"f:image": {}}}}})
     pod = of("Pod", made, spec={"nodeName": "n", "containers": [{"name": "workspace", "image": "i"}]})
+    pod["metadata"]["name"] = "ws-1-0"
     assert [one.path for one in differences(pod)] == ['metadata.finalizers["berth.dev/end-seen"]']
     pod["metadata"]["finalizers"] = ["berth.dev/end-seen"]
     assert told(pod) == []
@@ -83,13 +85,20 @@ def test_a_pod_differs_by_later_changes_of_others_and_without_its_finalizer() ->
     assert told(pod) == [("spec.containers[name=workspace].image", "kubectl-edit", "i")]
 
 
+def test_whoever_names_an_owner_hides_no_change_of_a_bare_pod() -> None:
+    change = {"f:metadata": {"f:ownerReferences": {}}, **IMAGE}
+    pod = of("Pod", entry("berth", IMAGE, operation="Update"), entry("kubectl-edit", change), **POD)
+    pod["metadata"]["finalizers"] = ["berth.dev/end-seen"]
+    assert told(pod) == [("spec.containers[name=workspace].image", "kubectl-edit", "other:2")]
+
+
 def test_another_value_is_another_difference() -> None:
-    def digest(replicas: int) -> str:
-        scaled = entry("kubectl", {"f:spec": {"f:replicas": {}}})
-        (one,) = differences(of("StatefulSet", entry("berth", SET), scaled, spec={"replicas": replicas}))
+    def digest(value: str) -> str:
+        edited = entry("kubectl", {"f:spec": {"f:type": {}}})
+        (one,) = differences(of("Service", entry("berth", SERVICE), edited, spec={"type": value}))
         return one.digest
 
-    assert digest(2) == digest(2) != digest(3)
+    assert digest("NodePort") == digest("NodePort") != digest("ClusterIP")
 
 
 def test_without_managed_fields_there_are_no_differences() -> None:
@@ -98,6 +107,6 @@ def test_without_managed_fields_there_are_no_differences() -> None:
 
 def test_a_field_is_found_by_the_key_of_its_entry() -> None:
     fields = ("f:spec", "f:containers", CONTAINER, "f:image")
-    assert pointer_to(TEMPLATE, fields) == ["spec", "containers", 1, "image"]
-    assert value_at(TEMPLATE, fields) == "other:2"
-    assert pointer_to(TEMPLATE, ("f:spec", "f:volumes")) is None
+    assert pointer_to(POD, fields) == ["spec", "containers", 1, "image"]
+    assert value_at(POD, fields) == "other:2"
+    assert pointer_to(POD, ("f:spec", "f:volumes")) is None

@@ -25,12 +25,12 @@ def test_a_workspace_that_starts_or_stops_during_a_survey_is_no_finding(cast: Ca
     def stops() -> None:
         Workspace.objects.filter(pk=ready.pk).update(phase=Phase.STOPPING)
 
-    assert (What.MISSING, "StatefulSet") in looked(cast, *of_a_run(ready.pk)[1:])
+    assert (What.MISSING, "Service") in looked(cast, *of_a_run(ready.pk)[1:])
     assert looked(cast, *of_a_run(ready.pk)[1:], meanwhile=stops) == []
     other = make_workspace(cast, cast.alice, Phase.STARTING, deleted_at=timezone.now())
     rows = Workspace.objects.filter(pk=other.pk)
     bodies = of_a_run(other.pk)
-    assert looked(cast, *bodies)[0] == (What.UNWANTED, "StatefulSet")
+    assert looked(cast, *bodies)[0] == (What.UNWANTED, "Service")
     assert looked(cast, *bodies, meanwhile=lambda: rows.update(deleted_at=None)) == []
 
 
