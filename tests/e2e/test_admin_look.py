@@ -78,7 +78,7 @@ def drifted(cast: Cast, running: Workspace) -> Finding:
     """Create findings with a long name, long fields and a kept volume; return the one with the fields."""
     now = timezone.now()
     image = {
-        "path": "spec.template.spec.containers[name=workspace].image", "by": "kubectl-edit",
+        "path": "spec.containers[name=workspace].image", "by": "kubectl-edit",
         "at": "2026-01-01T00:00:00Z", "value": "registry.example.org/team/of/somebody/image:2",
     }  # fmt: skip
     given = {"cluster": cast.cluster, "namespace": cast.demo.namespace, "workspace": running, "uid": "uid"}
@@ -87,7 +87,7 @@ def drifted(cast: Cast, running: Workspace) -> Finding:
         what="kept", kind="PersistentVolumeClaim", name=f"{running.object_name}-home", **given, **times
     )
     return Finding.objects.create(
-        what="changed", kind="StatefulSet", name=running.object_name, data={"fields": [image, image]},
+        what="changed", kind="Pod", name=running.object_name, data={"fields": [image, image]},
         **given, **times,
     )  # fmt: skip
 

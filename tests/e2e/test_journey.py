@@ -32,7 +32,7 @@ STEPS = [
 MY_ENV = 'it\'s "quoted" $HOME \\ and 한글'
 REPOSITORY = "https://127.0.0.1:9/course.git"  # nobody answers there; the workspace starts anyway
 LINK = f"/launch?image=jupyter&flavor=a100-1&repository={REPOSITORY}&env=MY_ENV"
-KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap", "Job", "PersistentVolumeClaim")
+KINDS = ("Pod", "Service", "Secret", "Job", "PersistentVolumeClaim")
 
 
 @pytest.fixture(scope="module")

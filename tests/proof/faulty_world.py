@@ -37,12 +37,10 @@ for slug in {slugs}:
     Quota.objects.update_or_create(tenant=tenant, pool=pool, defaults={{"nominal_gpus": 24}})
 """
 PATHS = {
-    "Pod": "/api/v1/namespaces/{namespace}/pods/{name}-0",
+    "Pod": "/api/v1/namespaces/{namespace}/pods/{name}",
     "Service": "/api/v1/namespaces/{namespace}/services/{name}",
     "Secret": "/api/v1/namespaces/{namespace}/secrets/{name}",
-    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps/{name}",
     "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}-home",
-    "StatefulSet": "/apis/apps/v1/namespaces/{namespace}/statefulsets/{name}",
 }
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Objects = Mapping[str, list[Row]]  # by kind
 
-OF_A_RUN = ("StatefulSet", "Service", "Secret", "ConfigMap", "Pod")
-KINDS = (*OF_A_RUN, "PersistentVolumeClaim")
+WAYS_IN = ("Service", "Secret")  # made at the first start, kept until the workspace is deleted
+KINDS = (*WAYS_IN, "Pod", "PersistentVolumeClaim")
 STEPS = (
     "request",
     "admission",
@@ -122,19 +122,20 @@ def about_phase(workspace: Row) -> Iterator[str]:
 
 
 def about_objects(workspace: Row, objects: Objects) -> Iterator[str]:
-    """Check that a ready workspace has one object per kind, made by its run, and any other has none."""
-    wanted = 1 if is_ready(workspace) else 0
-    for kind in OF_A_RUN:
+    """Check that a ready workspace has one object per kind, the pod made by its run; any other has no pod, and none at
+    all once it is deleted."""
+    for kind in (*WAYS_IN, "Pod"):
         there = objects[kind]
-        if len(there) != wanted:
-            yield f"has {len(there)} {kind}, not {wanted}: {', '.join(names(there))}"
+        may_stay = kind in WAYS_IN and workspace["deleted_at"] is None
+        most, least = is_ready(workspace) or may_stay, is_ready(workspace)
+        if not least <= len(there) <= most:
+            yield f"has {len(there)} {kind}, not {int(most)}: {', '.join(names(there))}"
         for body in there:
             if body["metadata"].get("deletionTimestamp"):
                 yield f"its {kind} {body['metadata']['name']} is still being deleted"
-    for body in [*objects["StatefulSet"], *objects["Pod"]]:
-        if (run := body["metadata"]["labels"].get("berth.dev/run")) != str(workspace["run"]):
-            yield f"its {body['kind']} is of run {run}, not of {workspace['run']}"
     for pod in objects["Pod"]:
+        if (run := pod["metadata"]["labels"].get("berth.dev/run")) != str(workspace["run"]):
+            yield f"its pod is of run {run}, not of {workspace['run']}"
         if is_ready(workspace) and not pod_ready(pod):
             yield f"is ready and its pod is not ({pod.get('status', {}).get('phase')})"
 

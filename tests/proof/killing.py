@@ -286,9 +286,9 @@ def set_out(ground: Ground, group: Group) -> Iterator[list[Lane]]:
         prepare(ground, [lane for lane in lanes if lane.case.operation.begins == "ready"])
         waiting = [lane for lane in lanes if not lane.case.is_trigger]
         bring(
-            ground, [lane for lane in waiting if not lane.case.takes_a_worker]
-        )  # while a worker is free for them
-        bring(ground, [lane for lane in waiting if lane.case.takes_a_worker])
+            ground, [lane for lane in waiting if not lane.case.takes_a_look]
+        )  # while a thread is free for them
+        bring(ground, [lane for lane in waiting if lane.case.takes_a_look])
         yield lanes
     finally:
         for lane in lanes:

@@ -10,11 +10,13 @@ Steps reported in one transaction are one moment, named by its last event:
 
 - a node mounts before it pulls, so `image` is reported with `mounts`;
 - the address exists before the pod is ready, so `started` and `endpoint` are reported with `ready`;
-- a restart keeps units, disks and address: its `request` is reported with `admission`, and `disk` with `container`;
+- a restart keeps units, disks, Service and Secret: its `request` is reported with `admission`, and `disk` with
+  `container`;
 - a failed start is like a launch until its container cannot be made; its own moments begin there.
 
-The web process and the watcher take part in no transaction of the worker. For them, a moment just before such a commit
-is the same as the moment after the previous commit, and is listed once.
+The watcher makes all calls to the cluster and writes a run's progress; the worker admits. A part takes part in no
+transaction of another. For it, a moment just before such a commit is the same as the moment after the previous commit,
+and is listed once.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import Literal
 When = Literal["before", "after"]
 Part = Literal["web", "worker", "watcher"]
 PARTS: tuple[Part, ...] = ("web", "worker", "watcher")
-WORKERS = 2  # of a trial; a held call occupies one
+LOOKS = 4  # threads of the watcher that look at workspaces; a held call occupies one
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Gated:
     """The transaction that writes `code` is not committed yet. `by`: the part that runs it."""
 
     code: str
-    by: Part = "worker"
+    by: Part = "watcher"
 
     def __str__(self) -> str:
         return f"before {self.code} is committed"
@@ -67,7 +69,7 @@ class Told:
     """The transaction that writes `code` was just committed."""
 
     code: str
-    by: Part | None = "worker"
+    by: Part | None = "watcher"
 
     def __str__(self) -> str:
         return f"{self.code} is committed"
@@ -84,7 +86,7 @@ class Operation:
     moments: tuple[Moment, ...]
 
 
-def around(code: str, by: Part = "worker") -> tuple[Moment, ...]:
+def around(code: str, by: Part = "watcher") -> tuple[Moment, ...]:
     return Gated(code, by), Told(code, by)
 
 
@@ -92,18 +94,15 @@ def call(verb: str, resource: str) -> tuple[Moment, ...]:
     return Held("before", verb, resource), Held("after", verb, resource)
 
 
-CONTAINER_MADE: tuple[Moment, ...] = (
-    *call("patch", "statefulsets"),
-    Held("before", "patch", "configmaps"),  # some objects exist, but no pod is requested yet
-    Told("container_done"),
-)
+WAYS_IN_MADE: tuple[Moment, ...] = (*call("patch", "secrets"), *call("patch", "services"))
+CONTAINER_MADE: tuple[Moment, ...] = (*call("create", "pods"), Told("container_done"))
 POD_COMES_UP: tuple[Moment, ...] = (
     *around("scheduled_done"),
     Stalled("mount"),
     *around("mounts_done"),
     *around("ready"),
 )
-POD_GOES: tuple[Moment, ...] = (*call("delete", "statefulsets"), *call("patch", "pods"))
+POD_GOES: tuple[Moment, ...] = (*call("delete", "pods"), *call("patch", "pods"))
 
 OPERATIONS = (
     Operation(
@@ -112,9 +111,10 @@ OPERATIONS = (
         "nothing",
         (
             *around("requested", "web"),
-            *around("admitted"),
+            *around("admitted", "worker"),
+            *call("create", "persistentvolumeclaims"),
+            *WAYS_IN_MADE,
             Stalled("provision"),
-            *call("patch", "persistentvolumeclaims"),
             Told("disk_done"),
             *CONTAINER_MADE,
             *POD_COMES_UP,
@@ -134,6 +134,8 @@ OPERATIONS = (
         (
             *around("delete_requested", "web"),
             *POD_GOES,
+            Held("before", "delete", "secrets"),
+            Held("after", "delete", "services"),
             *call("delete", "persistentvolumeclaims"),
             *around("deleted_with_files"),
         ),
@@ -157,8 +159,8 @@ class Case:
         return isinstance(self.moment, Gated | Told)
 
     @property
-    def takes_a_worker(self) -> bool:
-        return isinstance(self.moment, Held) or getattr(self.moment, "by", None) == "worker"
+    def takes_a_look(self) -> bool:
+        return isinstance(self.moment, Held) or getattr(self.moment, "by", None) == "watcher"
 
 
 Group = tuple[Case, ...]
@@ -166,7 +168,7 @@ Group = tuple[Case, ...]
 
 # Moments at which everything is killed, database and cluster too. Other tests check how those two recover.
 OF_A_POWER_LOSS = (
-    ("launch", Held("after", "patch", "statefulsets")),
+    ("launch", Held("after", "create", "pods")),
     ("delete", Held("before", "delete", "persistentvolumeclaims")),
     ("stop", Told("stop_requested", "web")),
 )
@@ -186,20 +188,20 @@ def cases(*killed: Part) -> Iterator[Case]:
 
 
 def groups(*killed: Part) -> list[Group]:
-    """Group the cases by kill: those that can wait, as many as there are workers, and last one that cannot."""
+    """Group the cases by kill: those that can wait, as many as there are threads for them, and last one that cannot."""
     waiting = [case for case in cases(*killed) if not case.is_trigger]
     triggers = [case for case in cases(*killed) if case.is_trigger]
-    found = [(*take(waiting, WORKERS - trigger.takes_a_worker), trigger) for trigger in triggers]
+    found = [(*take(waiting, LOOKS - trigger.takes_a_look), trigger) for trigger in triggers]
     while waiting:
-        found.append(tuple(take(waiting, WORKERS)))
+        found.append(tuple(take(waiting, LOOKS)))
     return found
 
 
-def take(waiting: list[Case], workers: int) -> list[Case]:
-    """Remove and return the first cases that need no more than `workers` workers."""
+def take(waiting: list[Case], threads: int) -> list[Case]:
+    """Remove and return the first cases that need no more than `threads` threads."""
     taken: list[Case] = []
     for case in list(waiting):
-        if sum(one.takes_a_worker for one in [*taken, case]) > workers:
+        if sum(one.takes_a_look for one in [*taken, case]) > threads:
             break
         taken.append(case)
         waiting.remove(case)

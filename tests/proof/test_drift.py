@@ -16,7 +16,6 @@ from tests.e2e.stack import Stack, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(240)]
 
-IMAGE = "/spec/template/spec/containers/0/image"
 LIST = "/admin/monitoring/finding/"
 
 
@@ -87,10 +86,9 @@ def test_hands_on_the_cluster(berth: Stack, found: Callable[[str, str], None]) -
     for left, whose in (("left-over", str(instance["id"])), ("of-another-berth", str(uuid4()))):
         metadata = {"name": left, "namespace": "berth-demo", "labels": labels | {"berth.dev/instance": whose}}
         api.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}})
-    hand(berth, "StatefulSet", name, IMAGE, "berth.local/other:1")
     hand(berth, "Service", name, "/spec/selector", {"app": "other"})
     hand(berth, "Secret", name, "/data/jupyter-token", "c3RvbGVu")
-    api.delete("ConfigMap", "berth-demo", name)
+    hand(berth, "ServiceAccount", "workspace", "/automountServiceAccountToken", True)
     api.delete("NetworkPolicy", "berth-demo", "berth")
 
     with browser(berth.address, "drift") as context:
@@ -109,20 +107,19 @@ def test_hands_on_the_cluster(berth: Stack, found: Callable[[str, str], None]) -
             " WHERE confirmed_at IS NOT NULL AND resolved_at IS NULL"
         )
         assert {(row["what"], row["kind"], row["name"]) for row in rows} == {
-            ("unwanted", "ConfigMap", "left-over"), ("changed", "StatefulSet", name), ("changed", "Service", name),
-            ("changed", "Secret", name), ("missing", "ConfigMap", name), ("missing", "NetworkPolicy", "berth"),
+            ("unwanted", "ConfigMap", "left-over"), ("changed", "Service", name), ("changed", "Secret", name),
+            ("changed", "ServiceAccount", "workspace"), ("missing", "NetworkPolicy", "berth"),
         }  # fmt: skip
-        expect(page.get_by_text("image (kubectl-edit)")).to_be_visible()
+        expect(page.get_by_text("automountServiceAccountToken (kubectl-edit)")).to_be_visible()
 
         decide(page, "left-over", "delete_object", "Delete, keep data")
-        for kind in ("Secret", "ConfigMap", "NetworkPolicy", "Service"):
+        for kind in ("Secret", "NetworkPolicy", "Service"):
             decide(page, f"{kind} berth-demo", "recreate", "Recreate")
-        decide(page, "StatefulSet berth-demo", "accept", "Accept it as it is")
+        decide(page, "ServiceAccount berth-demo", "accept", "Accept it as it is")
         look(berth, page)
         expect(page.get_by_text("0 drift findings")).to_be_visible()
 
     assert pod_of(berth) == pod
-    assert api.get("ConfigMap", "berth-demo", name) is not None
     assert (api.get("Secret", "berth-demo", name) or {})["data"]["jupyter-token"] != "c3RvbGVu"
     assert [
         body["metadata"]["name"] for body in api.list("ConfigMap", namespace="berth-demo", labels=labels)

@@ -45,10 +45,8 @@ NODES: tuple[dict[str, Any], ...] = (
     {"dead_gpus": 1},
 )
 BY_HAND = (
-    "/apis/apps/v1/namespaces/{namespace}/statefulsets/{name}",
     "/api/v1/namespaces/{namespace}/services/{name}",
     "/api/v1/namespaces/{namespace}/secrets/{name}",
-    "/api/v1/namespaces/{namespace}/configmaps/{name}",
 )
 
 
@@ -131,18 +129,14 @@ class Faults:
             self.kube.call("DELETE", path, {"gracePeriodSeconds": 0} if how == "force" else None)
 
     def meddle(self) -> None:
-        """Delete an object of a workspace, or scale its StatefulSet to 0."""
-        if (found := self.one(PATHS["StatefulSet"])) is None:
+        """Delete what lets people in to a workspace."""
+        if (found := self.one(PATHS["Pod"])) is None:
             return
         path = self.dice.choice(BY_HAND).format(**found)
-        if "statefulsets" in path and self.dice.random() < 0.5:
-            self.told.append(f"scale {found['name']} to 0")
-            self.kube.call("PATCH", path, {"spec": {"replicas": 0}}, "merge")
-        else:
-            self.told.append(f"delete {path}")
-            self._note_secret(path, found["name"])  # the call may take effect even if no answer comes
-            self.kube.call("DELETE", path)
-            self._note_secret(path, found["name"])
+        self.told.append(f"delete {path}")
+        self._note_secret(path, found["name"])  # the call may take effect even if no answer comes
+        self.kube.call("DELETE", path)
+        self._note_secret(path, found["name"])
 
     def _note_secret(self, path: str, name: str) -> None:
         if "secrets" in path:

@@ -1,4 +1,4 @@
-"""Cluster's own record of Berth's pods, StatefulSets and PVCs, watched independently of Berth.
+"""Cluster's own record of Berth's pods and PVCs, watched independently of Berth.
 
 Faults of a day hit only Berth's calls and watches, so this record should have no gaps; `broken` lists any.
 """
@@ -22,14 +22,12 @@ from tests.proof.life.records import Json, Lived, PodLife
 INSTANCE, WORKSPACE, RUN = "berth.dev/instance", "berth.dev/workspace", "berth.dev/run"
 PATHS = {
     "Pod": "/api/v1/pods",
-    "StatefulSet": "/apis/apps/v1/statefulsets",
     "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
 }
 LEFT = {
     **PATHS,
     "Service": "/api/v1/services",
     "Secret": "/api/v1/secrets",
-    "ConfigMap": "/api/v1/configmaps",
 }
 OURS = "app.kubernetes.io/managed-by=berth"
 GPU_PREFIXES = ("nvidia.com/",)

@@ -184,7 +184,7 @@ def verb_of(line: Audited) -> str:
 
 
 def doubles(lived: Iterable[Lived], pods: Iterable[PodLife]) -> Iterator[str]:
-    """Find two StatefulSets, PVCs of one part, or pods of a workspace at the same moment."""
+    """Find two PVCs of one part, or pods of a workspace at the same moment."""
     kinds = defaultdict[tuple[str, str, str], list[Lived]](list)
     for one in lived:
         kinds[one.kind, one.workspace, one.part].append(one)
@@ -397,7 +397,7 @@ def orphans(found: Records) -> Iterator[str]:
         row = found.workspaces.get(workspace)
         if row is None:
             yield f"orphan: {kind} {name} is of a workspace that no row knows"
-        elif kind != KEPT:
+        elif kind == "Pod" or (kind != KEPT and row.deleted_at is not None):
             yield f"orphan: {kind} {name} is left, its workspace is {row.phase} ({row.message_code})"
         elif row.deleted_at is not None and row.delete_disk:
             yield f"orphan: {kind} {name} was to go with its workspace {row.id}"

@@ -165,11 +165,11 @@ class PodLife:
 
 @dataclass(frozen=True, kw_only=True)
 class Lived:
-    """A StatefulSet or a PVC of a workspace, from its first sight to its last."""
+    """A PVC of a workspace, from its first sight to its last."""
 
     kind: str
     workspace: str
-    part: str  # name of a PVC, else empty
+    part: str  # its name without the workspace's
     uid: str
     began: int  # a counter of the observer that all kinds share, in place of a time
     ended: int | None

@@ -96,7 +96,6 @@ def good_day() -> Records:
             PodLife("p", "w", "r", 1, at(1), "gpu-1", at(11), at(1.6), seen_placed=at(1.8), seen_last=at(11.4)),
         ],
         lived=[
-            Lived(kind="StatefulSet", workspace="w", part="", uid="s", began=1, ended=3),
             Lived(kind="PersistentVolumeClaim", workspace="w", part="home", uid="c", began=2, ended=None),
         ],
         heard=[Heard("alice", "w", [{"id": event.number, "code": event.code} for event in events])],
@@ -219,12 +218,8 @@ WRONG: dict[str, tuple[Callable[[Records], Records], str]] = {
     "a launch that is done twice": (
         lambda day: replace(day, audit=[*day.audit, day.audit[0]]), "was launched 2 times",
     ),
-    "two StatefulSets": (
-        lambda day: replace(day, lived=[*day.lived, replace(day.lived[0], uid="s2", began=2)]),
-        "had StatefulSet s and s2 at once",
-    ),
     "two volume claims of one part": (
-        lambda day: replace(day, lived=[*day.lived, replace(day.lived[1], uid="c2", began=9)]),
+        lambda day: replace(day, lived=[*day.lived, replace(day.lived[0], uid="c2", began=9)]),
         "had PersistentVolumeClaim home c and c2 at once",
     ),
     "two pods": (more_pods(seen_first=at(5), seen_last=at(9)), "had pods p and p2 at once"),
@@ -298,7 +293,7 @@ WRONG: dict[str, tuple[Callable[[Records], Records], str]] = {
     "a pod after its claim": (pod(finished=at(13)), "its claim at"),
     "seconds that no claim was held for": (pod(finished=at(13)), "claims were held for 11.0"),
     "a pod that is left": (
-        lambda day: replace(day, left=[("Pod", "w", "ws-w-0")]), "orphan: Pod ws-w-0 is left",
+        lambda day: replace(day, left=[("Pod", "w", "ws-w")]), "orphan: Pod ws-w is left",
     ),
     "an object of nobody": (lambda day: replace(day, left=[("Secret", "x", "ws-x")]), "that no row knows"),
     "a number given to two lines": (
