@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -88,6 +89,8 @@ class Server:
             return await self._control(request)
         found = target(path)
         call = call_of(request, found, query)
+        if call.verb == "create" and not call.name:
+            call = replace(call, name=await name_in(request))
         met = await self._calls.meet(call)
         return await self._calls.leave(met, request, await self._found(request, found, query, call))
 
@@ -268,6 +271,14 @@ class Server:
         finally:
             for task in (change, *stops):
                 task.cancel()
+
+
+async def name_in(request: web.Request) -> str:
+    """Return the name that a new object's body gives it, so that a fault can tell it; "" if it cannot be read."""
+    try:
+        return str((await read_body(request))["metadata"].get("name", ""))
+    except (ApiError, LookupError, TypeError, AttributeError):
+        return ""
 
 
 def call_of(request: web.Request, at: Target | None, query: Query) -> Call:
