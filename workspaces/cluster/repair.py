@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from clusters.api import Api
 from clusters.labels import RUN
 from clusters.mirror import Mirror
 
@@ -37,7 +38,7 @@ def restore_pod(seen: Snapshot, wanted: Wanted, mirror: Mirror) -> Snapshot:
     return replace(seen, pods=[back(pod) for pod in seen.pods])
 
 
-def restore_finalizer(pod: Object, mirror: Mirror) -> None:
+def restore_finalizer(pod: Object, cluster: Mirror | Api) -> None:
     """Add our finalizer: otherwise the pod could vanish before its end was seen."""
     metadata = pod["metadata"]
     others = metadata.get("finalizers") or []
@@ -45,4 +46,4 @@ def restore_finalizer(pod: Object, mirror: Mirror) -> None:
         return
     operation = {"op": "add", "path": "/metadata/finalizers", "value": [*others, FINALIZER]}
     unchanged = {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}
-    mirror.json_patch("Pod", metadata["namespace"], metadata["name"], [unchanged, operation])
+    cluster.json_patch("Pod", metadata["namespace"], metadata["name"], [unchanged, operation])

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from clusters.api import Api
 from clusters.errors import ClusterRefused
 from clusters.labels import WORKSPACE
 from clusters.mirror import Mirror
@@ -101,8 +102,8 @@ def is_unlabelled(workspace: Workspace, claim: str, mirror: Mirror) -> bool:
     return True
 
 
-def set_reclaim(volume: str, policy: str, mirror: Mirror) -> None:
-    mirror.merge_patch("PersistentVolume", None, volume, {"spec": {"persistentVolumeReclaimPolicy": policy}})
+def set_reclaim(volume: str, policy: str, cluster: Mirror | Api) -> None:
+    cluster.merge_patch("PersistentVolume", None, volume, {"spec": {"persistentVolumeReclaimPolicy": policy}})
 
 
 def delete_volumes(workspace: Workspace, mirror: Mirror) -> bool:
