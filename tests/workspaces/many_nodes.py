@@ -133,7 +133,7 @@ class House:
         return workspace
 
     def pod(self, workspace: Workspace) -> dict[str, Any]:
-        found = self.api.get("Pod", workspace.tenant.namespace, f"{workspace.object_name}-0")
+        found = self.api.get("Pod", workspace.tenant.namespace, workspace.object_name)
         assert found is not None
         return found
 

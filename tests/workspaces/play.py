@@ -48,9 +48,9 @@ def request_of_carol(cast: Cast) -> Claim:
 class Play:
     """A workspace of alice's on a simulated cluster."""
 
-    def __init__(self, cast: Cast, api: PlayedApi) -> None:
+    def __init__(self, cast: Cast, api: PlayedApi, name: str = "exp") -> None:
         self.cast, self.api, self.mirror = cast, api, PlayedMirror(api)
-        self.id = launch(cast.alice, spec(name="exp")).pk
+        self.id = launch(cast.alice, spec(name=name)).pk
 
     @property
     def row(self) -> Workspace:

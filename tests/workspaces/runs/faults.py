@@ -12,7 +12,7 @@ from workspaces.models import STEPS, Workspace
 AWAY = ClusterUnavailable("away")
 REFUSED = ClusterRefused(403, "Forbidden", "not now")
 ROUNDS_UNTIL_QUIET = 30
-LONG_AGO = "2026-01-01T00:00:00Z"
+ROUNDS_OF_QUIET = 6
 
 
 class Killed(BaseException):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from django.db import connection
 from django.test import Client
@@ -11,10 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.models import Cluster
+from tests.shared.looking import look
 from tests.workspaces.play import Play
-from workspaces import enqueue, receivers
+from workspaces import receivers
 from workspaces.api.representation import message
-from workspaces.models import Workspace
 from workspaces.runs import lifecycle
 
 pytestmark = [pytest.mark.django_db]
@@ -42,18 +40,15 @@ def test_nobody_calls_the_cluster_and_the_request_is_kept(play: Play) -> None:
     play.until_phase("stopped")
 
 
-def test_marks_wait_without_filling_the_queue_and_are_answered_soon_after(
-    play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queued: list[str] = []
-    monkeypatch.setattr(enqueue, "async_task", lambda name, key, **_: queued.append(key))
+def test_marks_wait_and_are_answered_when_it_is_back(play: Play) -> None:
     goes_away()
-    Workspace.objects.update(dirty_since=timezone.now() - timedelta(hours=1), dirty_marks=1)
-    enqueue.periodic_pass(0)
-    assert queued == []
+    play.fail_calls(AssertionError("it was called"))
+    play.look()
+    assert play.row.dirty_since is not None
     comes_back()
-    enqueue.periodic_pass(0)
-    assert queued == [str(play.id)]
+    play.answer_calls()
+    look(play.id, play.mirror)
+    assert play.row.dirty_since is None
 
 
 def test_pages_of_its_workspaces_are_woken_by_one_statement(play: Play) -> None:

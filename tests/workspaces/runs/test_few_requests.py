@@ -1,111 +1,109 @@
-"""Number of requests that Berth makes to the cluster's API: a hundred starts may come at once."""
+"""Number of requests that a run makes to the cluster's API: a hundred starts may come at once."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.cast import Cast
+from tests.shared.looking import look
 from tests.shared.played_api import PlayedApi
 from tests.workspaces.play import Play
-from tests.workspaces.specs import spec
-from workspaces.launch.launch import launch
 from workspaces.runs import lifecycle
 
 pytestmark = [pytest.mark.django_db]
 
-CALLS = ("get", "list", "apply", "create", "delete", "json_patch", "merge_patch")
-Noted = Counter[tuple[str, str]]
 
-
-class NotingApi(PlayedApi):
-    """Cluster in memory that notes each request as its verb and kind."""
+class CountingApi(PlayedApi):
+    """Simulated API that counts calls."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.noted: Noted = Counter()
+        self.calls = 0
+        self.before_call = self.count
 
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if name not in CALLS:
-            return found
+    def count(self) -> None:
+        self.calls += 1
 
-        def call(what: Any, *rest: Any, **options: Any) -> Any:
-            self.noted[name, what["kind"] if isinstance(what, dict) else what] += 1
-            return found(what, *rest, **options)
-
-        return call
+    def list(self, kind: str, **options: Any) -> Any:
+        raise AssertionError(f"{kind}s were listed: the watch tells of them")
 
 
 @pytest.fixture
-def play(cast: Cast) -> Play:
-    return Play(cast, NotingApi())
+def api() -> CountingApi:
+    return CountingApi()
 
 
-def noted_while(play: Play, action: Callable[[], object]) -> Noted:
-    api = play.api
-    assert isinstance(api, NotingApi)
-    api.noted.clear()
-    action()
-    return +api.noted
+@pytest.fixture
+def play(cast: Cast, api: CountingApi) -> Play:
+    """A workspace beside another one that is ready: the namespace and the start script are there."""
+    play = Play(cast, api)
+    play.begin_ready()
+    other = Play(cast, api, name="other")
+    api.calls = 0
+    return other
 
 
-def test_a_start_makes_its_objects_and_reads_nothing(play: Play) -> None:
-    play.begin_ready()  # the namespace and the start files are there
-
-    def start_another() -> None:
-        play.id = launch(play.cast.alice, spec(name="next")).pk
-        play.until_phase("ready")
-
-    assert noted_while(play, start_another) == {
-        ("create", "PersistentVolumeClaim"): 1,
-        ("merge_patch", "PersistentVolume"): 1,
-        ("apply", "Secret"): 1,
-        ("apply", "Service"): 1,
-        ("create", "Pod"): 1,
-    }
+def calls(api: CountingApi, do: Callable[[], object]) -> int:
+    before = api.calls
+    do()
+    return api.calls - before
 
 
-def test_a_start_after_a_stop_makes_the_pod_and_its_secrets(play: Play) -> None:
+@pytest.mark.parametrize("slowly", [True, False], ids=["step by step", "at once"])
+def test_a_launch_asks_for_its_objects_and_little_else(play: Play, api: CountingApi, slowly: bool) -> None:
+    between = api.step if slowly else api.settle
+    made = calls(api, lambda: play.until(lambda row: row.phase == "ready", between=between))
+    objects = 4  # PVC, Secret, Service and Pod
+    assert made <= objects + 4
+
+
+def test_the_first_launch_makes_one_start_script_for_all(cast: Cast, api: CountingApi) -> None:
+    Play(cast, api).begin_ready()
+    Play(cast, api, name="other").begin_ready()
+    assert len(api.of("ConfigMap")) == 1
+
+
+def test_a_stop_deletes_the_pod_and_lets_it_go(play: Play, api: CountingApi) -> None:
+    play.begin_ready()
+    assert calls(api, play.stop) == 2
+    assert len(api.of("Service", "Secret")) == 2 * 2  # the other's, and these stay
+
+
+def test_a_start_after_a_stop_writes_the_tokens_of_the_run_and_the_pod(play: Play, api: CountingApi) -> None:
     play.begin_ready()
     play.stop()
-
-    def start() -> None:
-        lifecycle.start(play.cast.alice, play.row)
-        play.until_phase("ready")
-
-    assert noted_while(play, start) == {
-        ("apply", "Secret"): 1,  # tokens are new for each run
-        ("apply", "Service"): 1,
-        ("create", "Pod"): 1,
-    }
+    lifecycle.start(play.cast.alice, play.row)
+    assert calls(api, play.begin_ready) == 3  # Secret, the Service's digest of it, Pod
 
 
-def test_a_stop_deletes_the_pod_and_lets_it_go(play: Play) -> None:
+def test_a_deletion_with_files_makes_a_few(play: Play, api: CountingApi) -> None:
     play.begin_ready()
-    assert noted_while(play, play.stop) == {("delete", "Pod"): 1, ("json_patch", "Pod"): 1}
+    lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
+    assert calls(api, lambda: play.until(lambda row: row.deleted_at is not None)) <= 6
+    assert not [body for body in api.of("Pod", "Service", "Secret") if play.row.object_name == name_of(body)]
 
 
-def test_a_deletion_with_its_files_makes_one_request_for_each_object_and_two_for_the_pod(play: Play) -> None:
+def name_of(body: dict[str, Any]) -> str:
+    return str(body["metadata"]["name"])
+
+
+def test_a_look_that_hears_of_progress_makes_none(play: Play, api: CountingApi) -> None:
+    play.until(lambda _: any(name_of(pod) == play.row.object_name for pod in api.of("Pod")))
+    look(play.id, play.mirror)
+
+    def come_up() -> None:
+        while api.step():
+            look(play.id, play.mirror)
+
+    assert calls(api, come_up) == 0
+    assert play.row.phase == "ready"
+
+
+def test_a_look_at_a_ready_run_makes_none_even_if_it_is_asked_to_compare(
+    play: Play, api: CountingApi
+) -> None:
     play.begin_ready()
-
-    def delete() -> None:
-        lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
-        play.until(lambda row: row.deleted_at is not None)
-
-    assert noted_while(play, delete) == {
-        ("delete", "Pod"): 1,
-        ("json_patch", "Pod"): 1,
-        ("delete", "Service"): 1,
-        ("delete", "Secret"): 1,
-        ("merge_patch", "PersistentVolume"): 1,
-        ("delete", "PersistentVolumeClaim"): 1,
-    }
-
-
-def test_a_look_at_one_that_is_ready_asks_nothing(play: Play) -> None:
-    play.begin_ready()
-    assert noted_while(play, play.look) == {}
+    assert calls(api, play.look) == 0

@@ -8,12 +8,13 @@ from clusters import signals
 from clusters.models import Cluster
 from quotas import admission
 from tests.cast import Cast
+from tests.shared.looking import PlayedMirror
+from tests.shared.looking import look as look_once
 from tests.shared.played_api import PlayedApi
 from tests.workspaces.specs import spec
 from workspaces import enqueue
 from workspaces.launch.launch import launch
 from workspaces.models import Workspace
-from workspaces.runs import reconcile as reconciling
 
 pytestmark = pytest.mark.django_db
 
@@ -21,10 +22,8 @@ PUBLIC = "203.0.113.9/32"
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> PlayedApi:
-    played = PlayedApi()
-    monkeypatch.setattr(reconciling, "api_for", lambda cluster: played)
-    return played
+def api() -> PlayedApi:
+    return PlayedApi()
 
 
 def look(api: PlayedApi, *rows: Workspace) -> None:
@@ -32,14 +31,14 @@ def look(api: PlayedApi, *rows: Workspace) -> None:
         for row in rows:
             admission.admit(row.pool_id)
             enqueue.reconcile([row.pk])
-            reconciling.reconcile(row.pk)
+            look_once(row.pk, PlayedMirror(api))
             row.refresh_from_db()
         api.settle()
 
 
-def look_at_marked() -> None:
+def look_at_marked(api: PlayedApi) -> None:
     for pk in Workspace.objects.filter(dirty_since__isnull=False).values_list("pk", flat=True):
-        reconciling.reconcile(pk)
+        look_once(pk, PlayedMirror(api))
 
 
 def denied(api: PlayedApi) -> dict[str, bool]:
@@ -68,5 +67,5 @@ def test_the_policies_of_all_tenants_follow(cast: Cast, api: PlayedApi) -> None:
     signals.networks_changed.send(sender=Cluster, cluster=cast.cluster)
     marked = Workspace.objects.filter(dirty_since__isnull=False)
     assert sorted(marked.values_list("tenant__slug", flat=True)) == ["demo", "second"]  # one of each tenant
-    look_at_marked()
+    look_at_marked(api)
     assert denied(api) == {"berth-demo": True, "berth-second": True}

@@ -9,23 +9,40 @@ from uuid import uuid4
 import pytest
 
 from clusters.errors import ClusterRefused, ClusterUnavailable
+from clusters.labels import RUN
 from clusters.models import UnknownCause
 from quotas import admission
-from quotas.models import Quota
+from quotas.models import Claim, Quota
 from tests.workspaces.play import Play
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
 
 pytestmark = [pytest.mark.django_db]
+WAYS_IN = ("Service", "Secret")
 
 
 # --- the proof of an end
 
 
-def test_stop_right_after_a_node_rejected_the_pod_needs_no_admin(play: Play) -> None:
-    """The rejected pod never ran: its end is proven when it is released, and no admin has to confirm it."""
+def test_a_start_whose_pod_a_node_rejected_goes_back_to_the_queue_at_once(play: Play) -> None:
+    """The rejected pod never ran: its end is proven, and no admin has to confirm it."""
     play.until(lambda _: bool(play.api.of("Pod")))
+    first = play.row.run
+    play.api.step()
+    play.api.end_pod(play.pod(), "UnexpectedAdmissionError")
+    assert play.look().ending == "requeue"
+    row = play.until(lambda row: row.run != first)
+    assert (play.claim().state, play.claim().attempt, play.api.of("Pod")) == ("waiting", 1, [])
+    assert (row.phase, play.told("end_unproven"), play.told("ended_before_ready")) == ("waiting", 0, 0)
+    Claim.objects.update(not_before=None)  # a moment later
+    play.until_phase("ready")
+
+
+def test_a_stop_right_after_a_node_rejected_the_pod_needs_no_admin(play: Play) -> None:
+    play.until(lambda _: bool(play.api.of("Pod")))
+    play.api.step()
     play.api.end_pod(play.pod(), "OutOfcpu")
+    play.look()
     play.stop()
     assert play.told("end_unproven") == 0
 
@@ -35,7 +52,8 @@ def test_another_pod_does_not_prove_the_end_of_a_pod_that_vanished(play: Play) -
     first = deepcopy(play.pod())
     play.pod()["metadata"]["finalizers"] = []
     play.api.mark_deleted(play.pod())  # by force: the process may still run
-    play.api.put({**first, "metadata": {**first["metadata"], "uid": "by-hand"}})
+    of_another = {**first["metadata"], "uid": "another", "labels": {**first["metadata"]["labels"]}}
+    play.api.put({**first, "metadata": of_another})  # somebody makes the next one by hand, at once
     play.until(lambda row: row.message_code == "end_unproven")
     assert play.api.of("Pod") == []
     assert play.claim().state == "admitted"
@@ -83,47 +101,152 @@ def test_a_run_that_is_interrupted_again_and_again_fails(play: Play) -> None:
     assert play.told("interrupted") == 4
 
 
-def test_a_pod_of_an_earlier_run_is_deleted_first(play: Play) -> None:
+def earlier_pod(play: Play) -> dict[str, Any]:
+    """Bring it up, and let its pod be one of an earlier run, whose name the pod of this run needs."""
     play.begin_ready()
-    pod = play.pod()
-    pod["metadata"]["labels"] = {**pod["metadata"]["labels"], "berth.dev/run": str(uuid4())}
+    metadata = play.pod()["metadata"]
+    metadata["labels"] = {**metadata["labels"], RUN: str(uuid4())}
     Workspace.objects.update(pod_ended=True, pod_uid="", ready_at=None, phase="starting", step="container")
+    return metadata
+
+
+def test_a_pod_of_an_earlier_run_is_deleted_first(play: Play) -> None:
+    earlier = earlier_pod(play)
     play.until_phase("ready")
-    assert play.pod()["metadata"]["uid"] != pod["metadata"]["uid"]
+    assert play.pod()["metadata"]["uid"] != earlier["uid"]
     assert play.told("given_up") == play.told("interrupted") == 0
 
 
-def test_a_late_pod_of_a_stopped_workspace_is_deleted(play: Play) -> None:
+@pytest.mark.parametrize("heard", [True, False], ids=["heard of", "not heard of"])
+def test_a_start_waits_while_an_earlier_pod_is_still_going(play: Play, heard: bool) -> None:
+    earlier = earlier_pod(play)
+    of = play.mirror.of
+    if not heard:
+        play.mirror.of = lambda kind, *a, **k: [] if kind == "Pod" else of(kind, *a, **k)  # type: ignore[method-assign]
+    for _ in range(5):
+        row = play.look()
+        assert [pod["metadata"]["uid"] for pod in play.api.of("Pod")] == [earlier["uid"]]
+        assert (row.phase, row.step, row.ending, row.troubles) == ("starting", "container", "", {})
+    if not heard:
+        del play.mirror.of
+    play.until_phase("ready")
+    assert [pod["metadata"]["uid"] != earlier["uid"] for pod in play.api.of("Pod")] == [True]
+
+
+def test_a_creation_whose_answer_was_lost_ends_in_one_pod(play: Play) -> None:
+    create, lost = play.api.create, []
+
+    def create_and_lose_the_answer(body: dict[str, Any]) -> dict[str, Any]:
+        answer = create(body)
+        if body["kind"] == "Pod" and not lost:
+            lost.append(answer["metadata"]["uid"])
+            raise ClusterUnavailable("no answer in time")
+        return answer
+
+    play.api.create = create_and_lose_the_answer  # type: ignore[method-assign]
+    play.until_phase("ready")
+    assert [pod["metadata"]["uid"] for pod in play.api.of("Pod")] == lost
+    assert play.told("interrupted") == 0
+
+
+def test_a_creation_whose_answer_was_lost_and_that_nobody_heard_of_is_seen_by_its_name(play: Play) -> None:
+    of, create = play.mirror.of, play.api.create
+
+    def create_and_lose_the_answer(body: dict[str, Any]) -> dict[str, Any]:
+        answer = create(body)
+        if body["kind"] == "Pod":
+            raise ClusterUnavailable("no answer in time")
+        return answer
+
+    play.mirror.of = lambda kind, *a, **k: [] if kind == "Pod" else of(kind, *a, **k)  # type: ignore[method-assign]
+    play.api.create = create_and_lose_the_answer  # type: ignore[method-assign]
+    play.until(lambda _: bool(play.api.of("Pod")))
+    uid = play.pod()["metadata"]["uid"]
+    lifecycle.stop(play.cast.alice, play.row)
+    play.look()
+    assert play.claim().state == "admitted"  # it may run
+    del play.mirror.of
+    play.api.create = create  # type: ignore[method-assign]
+    play.until_phase("stopped")
+    assert (play.api.of("Pod"), play.row.pod_uid) == ([], uid)
+
+
+def test_late_objects_of_a_stopped_workspace_are_deleted(play: Play) -> None:
     play.begin_ready()
     late = deepcopy(play.pod())
     play.stop()
+    late["metadata"]["uid"] = "late"
     play.api.put(late)
     play.until(lambda _: not play.api.of("Pod"))
     assert play.row.phase == "stopped"
 
 
-def of_a_stateful_set(play: Play) -> None:
-    """Give the run the shape of the time when each workspace had a StatefulSet."""
-    pod = play.pod()
-    metadata = pod["metadata"]
-    del play.api.objects["Pod", metadata["namespace"], metadata["name"]]
-    owner = {"kind": "StatefulSet", "name": metadata["name"], "uid": "set"}
-    around = {"name": metadata["name"], "namespace": metadata["namespace"], "uid": "set"}
-    play.api.put({"kind": "StatefulSet", "metadata": around})
-    metadata |= {"name": f"{metadata['name']}-0", "ownerReferences": [owner]}
-    play.api.put(pod)
-
-
-def test_a_pod_of_a_stateful_set_runs_on_and_goes_with_its_set(play: Play) -> None:
-    run = play.begin_ready().run
-    of_a_stateful_set(play)
+def test_late_ways_in_of_a_deleted_workspace_are_deleted(play: Play) -> None:
+    play.begin_ready()
+    late = [deepcopy(body) for body in play.api.of(*WAYS_IN)]
+    lifecycle.delete(play.cast.alice, play.row)
+    play.until(lambda row: row.deleted_at is not None)
+    assert play.api.of(*WAYS_IN) == []
+    for body in late:
+        play.api.put(body)
     play.look()
-    assert (play.row.phase, play.row.run, len(play.api.of("Pod"))) == ("ready", run, 1)
-    play.stop()
-    assert play.api.of("Pod", "StatefulSet") == []
+    assert play.api.of(*WAYS_IN) == []
+
+
+# --- runs of the time when each workspace had a StatefulSet
+
+
+def with_a_set(play: Play) -> dict[str, Any]:
+    """Bring it up, and give its run the shape it had then. Return the pod."""
+    play.begin_ready()
+    pod = play.pod()
+    del play.api.objects["Pod", pod["metadata"]["namespace"], pod["metadata"]["name"]]
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    owner = {"kind": "StatefulSet", "name": name, "uid": "set-1"}
+    pod["metadata"] |= {"name": f"{name}-0", "ownerReferences": [owner]}
+    metadata = {"name": name, "namespace": namespace, "uid": "set-1", "labels": pod["metadata"]["labels"]}
+    play.api.put({"kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": 1}})
+    play.api.put(pod)
+    return pod
+
+
+def test_a_run_with_a_set_goes_on(play: Play) -> None:
+    pod = with_a_set(play)
+    row = play.row
+    for _ in range(3):
+        play.look()
+        play.api.step()
+    assert (play.row.phase, play.row.run, play.row.last_event) == ("ready", row.run, row.last_event)
+    assert [body["metadata"]["uid"] for body in play.api.of("Pod")] == [pod["metadata"]["uid"]]
+    assert play.api.of("StatefulSet")
+
+
+def test_a_stop_deletes_set_and_pod_and_the_next_start_has_the_new_shape(play: Play) -> None:
+    pod = with_a_set(play)
+    lifecycle.stop(play.cast.alice, play.row)
+    play.look()
+    assert play.api.of("StatefulSet") == []  # it would make the pod again
+    assert play.claim().state == "admitted"  # the pod still runs
+    play.until_phase("stopped")
+    assert (play.api.of("Pod"), play.claim().state) == ([], "released")
     lifecycle.start(play.cast.alice, play.row)
     play.until_phase("ready")
-    assert play.pod()["metadata"]["name"] == play.row.object_name
+    assert play.pod()["metadata"]["name"] == play.row.object_name != pod["metadata"]["name"]
+    assert "ownerReferences" not in play.pod()["metadata"]
+    assert play.api.of("StatefulSet") == []
+
+
+def test_a_restart_of_a_run_with_a_set_has_no_two_pods_at_any_moment(play: Play) -> None:
+    pod = with_a_set(play)
+    run = play.row.run
+    lifecycle.restart(play.cast.alice, play.row)
+
+    def one_step() -> None:
+        assert len(play.api.of("Pod")) <= 1
+        play.api.step()
+
+    row = play.until(lambda row: row.phase == "ready" and row.run != run, between=one_step)
+    assert row.object_name == play.pod()["metadata"]["name"] != pod["metadata"]["name"]
 
 
 # --- other requests meanwhile
@@ -133,13 +256,14 @@ def test_a_deletion_at_the_end_of_a_stop_deletes_the_files_too(play: Play) -> No
     play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     play.look()
-    play.api.settle()
+    play.api.step()
 
-    def delete_at_the_first_call() -> None:
+    def delete_at_the_last_call() -> None:
         play.answer_calls()
+        assert play.pod()["status"]["phase"] == "Failed"  # the finalizer is about to go
         lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
 
-    play.api.before_call = delete_at_the_first_call
+    play.api.before_call = delete_at_the_last_call
     play.until(lambda row: row.deleted_at is not None)
     assert play.told("deleted_with_files") == 1
     assert play.api.of("PersistentVolumeClaim") == []

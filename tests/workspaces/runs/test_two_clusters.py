@@ -11,12 +11,12 @@ from quotas import admission
 from quotas.models import Flavor, Pool, Quota
 from quotas.queries import pools_for
 from tests.cast import GIB, NETWORKS, PRODUCT, Cast
+from tests.shared.looking import PlayedMirror, look
 from tests.shared.played_api import PlayedApi
 from tests.workspaces.specs import spec
 from workspaces import enqueue
 from workspaces.launch.launch import launch
 from workspaces.models import Workspace
-from workspaces.runs import reconcile as reconciling
 from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 class House:
     """The cast's cluster, and another with a node of the same name and the same GPUs."""
 
-    def __init__(self, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, cast: Cast) -> None:
         self.cast = cast
         self.second = Cluster.objects.create(
             slug="second", name="Second", connection="kubeconfig", **NETWORKS
@@ -44,7 +44,7 @@ class House:
         for tenant in Tenant.objects.all():
             Quota.objects.create(tenant=tenant, pool=self.pool, nominal_gpus=4)
         self.apis = {cast.cluster.pk: PlayedApi(), self.second.pk: PlayedApi()}
-        monkeypatch.setattr(reconciling, "api_for", lambda cluster: self.apis[cluster.pk])
+        self.mirrors = {pk: PlayedMirror(api) for pk, api in self.apis.items()}
 
     def launch(self, name: str, flavor: str) -> Workspace:
         return launch(self.cast.alice, spec(name=name, size=SizeAsked(flavor=flavor)))
@@ -55,7 +55,7 @@ class House:
             for row in rows:
                 admission.admit(row.pool_id)
                 enqueue.reconcile([row.pk])
-                reconciling.reconcile(row.pk)
+                look(row.pk, self.mirrors[row.pool.cluster_id])
                 row.refresh_from_db()
             if all(row.phase in ("ready", "waiting") for row in rows):
                 return
@@ -67,16 +67,16 @@ class House:
 
 
 @pytest.fixture
-def house(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> House:
-    return House(cast, monkeypatch)
+def house(cast: Cast) -> House:
+    return House(cast)
 
 
 def test_each_launch_lands_in_the_cluster_of_its_pool(house: House) -> None:
     near, far = house.launch("near", "a100-1"), house.launch("far", "far-1")
     house.look(near, far)
     assert (near.phase, far.phase) == ("ready", "ready")
-    assert house.pods_in(house.cast.cluster) == [f"ws-{near.pk}-0"]
-    assert house.pods_in(house.second) == [f"ws-{far.pk}-0"]
+    assert house.pods_in(house.cast.cluster) == [f"ws-{near.pk}"]
+    assert house.pods_in(house.second) == [f"ws-{far.pk}"]
 
 
 def test_nodes_of_one_name_in_two_clusters_are_two_nodes(house: House) -> None:
