@@ -115,6 +115,7 @@ def test_however_late_answers_come_the_watch_is_right_in_the_end(
     mirror = Mirror(lambda: answers)  # type: ignore[arg-type,return-value]
     mirror.replace("Service", [], "0")
     late: list[Body] = []
+    draw: Any = data.draw
     there: dict[str, Body] = {}
     for version, (name, what) in enumerate(history, start=1):
         body = service(name, version, of=name)
@@ -124,8 +125,8 @@ def test_however_late_answers_come_the_watch_is_right_in_the_end(
             there[name] = body
         elif there.pop(name, None):
             mirror.heard("Service", "DELETED", body)
-        while late and data.draw(st.booleans()):
-            answers.answer = late.pop(data.draw(st.integers(0, len(late) - 1)))
+        while late and draw(st.booleans()):
+            answers.answer = late.pop(draw(st.integers(0, len(late) - 1)))
             mirror.apply(answers.answer)
     for name in "abc":
         assert mirror.get("Service", "berth-demo", name) == there.get(name)

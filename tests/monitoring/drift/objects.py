@@ -32,7 +32,7 @@ def of_a_run(workspace: UUID = ID) -> list[dict[str, Any]]:
 def of_an_earlier_run() -> list[dict[str, Any]]:
     """Return a run as earlier versions of Berth made it: a StatefulSet that owns the rest."""
     name = f"ws-{ID}"
-    owned = {"ownerReferences": [{"kind": "StatefulSet", "uid": f"StatefulSet/{name}"}]}
+    owned: dict[str, Any] = {"ownerReferences": [{"kind": "StatefulSet", "uid": f"StatefulSet/{name}"}]}
     rest = [body(kind, name, **owned) for kind in ("ConfigMap", "Service", "Secret")]
     of_set = body("StatefulSet", name) | {"status": {"replicas": 1}}
     return [of_set, *rest, body("Pod", f"{name}-0", **owned)]

@@ -51,7 +51,7 @@ def test_it_is_mounted_read_only_where_gpus_are_asked_for() -> None:
     row = workspace()
     row.pool.driver_path = PATH
     (mount,) = [m for m in pod.mounts(wanted(row)) if m["name"] == "driver"]
-    (volume,) = [v for v in pod.volumes(wanted(row)) if v["name"] == "driver"]
+    (volume,) = [v for v in pod.volumes(wanted(row), "start") if v["name"] == "driver"]
     assert mount == {"name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True}
     assert volume["persistentVolumeClaim"] == {"claimName": drivers.claim_name(row.pool), "readOnly": True}
     assert {"name": "BERTH_DRIVER", "value": "/usr/local/nvidia"} in pod.environment(wanted(row))
@@ -61,8 +61,8 @@ def test_it_is_mounted_read_only_where_gpus_are_asked_for() -> None:
 def test_nothing_is_mounted_without_gpus_or_without_a_path(changes: dict[str, int]) -> None:
     row = workspace(**changes)
     row.pool.driver_path = PATH if changes else ""
-    assert "driver" not in str(pod.spec(wanted(row)))
-    assert "BERTH_DRIVER" not in str(pod.spec(wanted(row)))
+    assert "driver" not in str(pod.spec(wanted(row), "start"))
+    assert "BERTH_DRIVER" not in str(pod.spec(wanted(row), "start"))
 
 
 @pytest.mark.slow

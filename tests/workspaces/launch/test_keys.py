@@ -9,7 +9,7 @@ from quotas.models import Claim
 from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
 from workspaces.cluster import pod
-from workspaces.cluster.wanted import wanted_of
+from workspaces.cluster.wanted import Shared, wanted_of
 from workspaces.gateway import passes
 from workspaces.launch.clone import clone
 from workspaces.launch.keys import forget_secrets, make_secret
@@ -50,11 +50,11 @@ def test_credentials_of_a_repository_go_to_the_secret_alone(cast: Cast, address:
         tenant="demo", name="exp-1", image="jupyter", size=SizeAsked(flavor="a100-1"), repository=address
     )
     workspace = launch(cast.bob, spec)
-    wanted = wanted_of(workspace, Claim.objects.get(holder_id=workspace.pk))
+    wanted = wanted_of(workspace, Claim.objects.get(holder_id=workspace.pk), Shared())
     (variable,) = [entry for entry in pod.environment(wanted) if entry["name"] == VARIABLE]
     assert (workspace.repository, whole_address(workspace)) == (kept, address)
     assert ("value" in variable, "valueFrom" in variable) == (address == kept, address != kept)
-    assert ("hush" in str(pod.spec(wanted))) is False
+    assert ("hush" in str(pod.spec(wanted, "start"))) is False
     assert holds_credentials(address) == (wanted.secret.env.get(VARIABLE) == address)
     copy = clone(cast.bob, workspace)
     assert (copy.repository, whole_address(copy)) == (kept, address)

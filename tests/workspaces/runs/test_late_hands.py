@@ -86,7 +86,7 @@ def test_a_stop_during_the_look_that_sees_it_ready_wins(play: Play) -> None:
     play.until(lambda _: any(pod["status"]["phase"] == "Running" for pod in play.api.of("Pod")))
     while play.api.step():
         pass
-    play.mirror.get = stop_at_the_first_read  # type: ignore[method-assign]
+    play.mirror.get = stop_at_the_first_read  # type: ignore[method-assign,assignment]
     assert play.look().phase == "stopping"
     assert play.told("ready") == 0
     play.until_phase("stopped")

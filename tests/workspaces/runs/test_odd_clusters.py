@@ -134,7 +134,8 @@ def test_a_start_waits_while_an_earlier_pod_is_still_going(play: Play, heard: bo
 
 
 def test_a_creation_whose_answer_was_lost_ends_in_one_pod(play: Play) -> None:
-    create, lost = play.api.create, []
+    create = play.api.create
+    lost: list[Any] = []
 
     def create_and_lose_the_answer(body: dict[str, Any]) -> dict[str, Any]:
         answer = create(body)
