@@ -40,6 +40,7 @@ HEARTBEAT_SECONDS = 10.0
 PAUSE_AFTER_FAULT_SECONDS = 2.0
 # Prefix of tenants' namespaces, and the kinds whose events matter there even if they are no warnings.
 NAMESPACE_PREFIX = "berth-"
+OWN_DOMAIN = "berth.dev/"
 KINDS_WITH_EVENTS = frozenset({"Pod", "PersistentVolumeClaim", "Service"})
 
 
@@ -144,10 +145,11 @@ class Pods(Mirrored):
             super().changed(step)
 
     def _is_ours(self, body: Json) -> bool:
-        """Return True also for pods of a tenant's namespace without the label: somebody may have removed it."""
+        """Return True also for pods with a finalizer of Berth's: somebody may have removed their label."""
         metadata = body["metadata"]
-        labelled = (metadata.get("labels") or {}).get(INSTANCE) == self._installation
-        return labelled or str(metadata.get("namespace", "")).startswith(NAMESPACE_PREFIX)
+        if (metadata.get("labels") or {}).get(INSTANCE) == self._installation:
+            return True
+        return any(str(one).startswith(OWN_DOMAIN) for one in metadata.get("finalizers") or [])
 
     def _tell(self, *, differs: bool) -> None:
         if differs:

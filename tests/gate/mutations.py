@@ -88,29 +88,29 @@ MUTATIONS = (
     Mutation(
         "the Retain patch is skipped",
         "workspaces/cluster/volumes.py",
-        '            set_reclaim(volume, "Retain", api)\n',
+        '            set_reclaim(volume, "Retain", mirror)\n',
         "",
         ("tests/workspaces/runs/test_odd_clusters.py",),
     ),
     Mutation(
         "the finalizer is taken off before the pod has ended",
-        "workspaces/runs/take_down.py",
-        "        if end_proven(pod):\n            remove_finalizer(pod, api)\n    return",
-        "        remove_finalizer(pod, api)\n    return",
+        "workspaces/cluster/proof.py",
+        "    if end_proven(pod):\n        remove_finalizer(pod, mirror)\n        return True\n    return False",
+        "    remove_finalizer(pod, mirror)\n    return True",
         ("tests/workspaces/runs/test_any_order.py", "tests/workspaces/runs/test_odd_clusters.py"),
     ),
     Mutation(
         "the end of another pod proves that of one which vanished",
         "workspaces/cluster/proof.py",
-        "        if not row.pod_ended and row.pod_uid not in ends:\n            return False\n",
+        "    if not row.pod_ended and row.pod_uid not in ends:\n        return False\n",
         "",
         ("tests/workspaces/runs/test_odd_clusters.py",),
     ),
     Mutation(
         "a look clears a mark that came while it looked",
         "workspaces/runs/reconcile.py",
-        "filter(pk=workspace_id, dirty_marks=marks)",
-        "filter(pk=workspace_id)",
+        "filter(pk=workspace.pk, dirty_marks=workspace.dirty_marks)",
+        "filter(pk=workspace.pk)",
         ("tests/workspaces/runs/test_marks.py",),
     ),
     Mutation(
@@ -188,11 +188,18 @@ MUTATIONS = (
     ),
     # Watch and marks
     Mutation(
-        "after 410 Gone what is still there is told as deleted, and what is gone is not",
-        "clusters/watch/watching.py",
-        "if uid not in listed]",
-        "if uid in listed]",
-        ("tests/clusters/watch/test_watching.py",),
+        "after a gap what is still there is told as deleted, and what is gone is not",
+        "clusters/mirror.py",
+        "if name not in self._objects[kind]]",
+        "if name in self._objects[kind]]",
+        ("tests/clusters/test_mirror.py",),
+    ),
+    Mutation(
+        "an answer that comes late brings back what is gone",
+        "clusters/mirror.py",
+        "if kind in self._versions and number(version_of(body)) > self._versions[kind]:",
+        "if kind in self._versions:",
+        ("tests/clusters/test_mirror.py",),
     ),
     Mutation(
         "after a fault an older state of an object replaces a newer one",
@@ -209,11 +216,18 @@ MUTATIONS = (
         ("tests/clusters/watch/test_skipping.py",),
     ),
     Mutation(
-        "a mark is decided about before its row is locked",
+        "two who mark lock rows in any order",
         "workspaces/enqueue.py",
-        "dict(locked(Workspace.objects.filter(pk__in=ids)).values_list(",
-        "dict(Workspace.objects.filter(pk__in=ids).values_list(",
+        "ORDER BY id FOR NO KEY UPDATE",
+        "ORDER BY id DESC FOR NO KEY UPDATE",
         ("tests/workspaces/runs/test_marks.py",),
+    ),
+    Mutation(
+        "what is looked at is taken a second time",
+        "workspaces/runs/lanes.py",
+        "        if workspace in self._in_hand:\n            again",
+        "        if False:\n            again",
+        ("tests/workspaces/runs/test_lanes.py",),
     ),
 )
 
