@@ -13,12 +13,14 @@ OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|
 
 
 def workspace_of(body: dict[str, Any]) -> UUID | None:
-    """Return the workspace of an object by its label, or of an event by the name of its object."""
-    labelled = body.get("metadata", {}).get("labels", {}).get(labels.WORKSPACE)
+    """Return the workspace of an object by its label, or by its name where somebody removed that; of an event by the
+    name of its object."""
+    labelled = (body.get("metadata", {}).get("labels") or {}).get(labels.WORKSPACE)
     if labelled:
         try:
             return UUID(labelled)
         except ValueError:
             return None
-    found = OBJECT_NAME.match(body.get("involvedObject", {}).get("name", ""))
+    named = body.get("involvedObject") if body.get("kind") == "Event" else body.get("metadata")
+    found = OBJECT_NAME.match((named or {}).get("name") or "")
     return UUID(found[1]) if found else None

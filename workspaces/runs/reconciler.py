@@ -110,7 +110,9 @@ class Reconciler:
     def _look(self) -> None:
         if not self._complete.wait(AWAY_SECONDS):
             return
-        taken = self.lanes.take(BATCH, timeout_seconds=AWAY_SECONDS)
+        # A fair share: a call that hangs holds up the rest of its batch, and so as few as there is need for.
+        share = min(BATCH, max(1, sum(self.lanes.waiting()) // THREADS))
+        taken = self.lanes.take(share, timeout_seconds=AWAY_SECONDS)
         open_ones = set(taken)
         try:
             for workspace, is_done in reconcile(taken, self._mirror):

@@ -52,6 +52,7 @@ class TestWhatReachesTheLanes:
         ("body", "looked_at"),
         [
             (pod(phase="Pending"), [ID]),
+            ({**pod(phase="Pending"), "metadata": {"name": f"ws-{ID}", "labels": None}}, [ID]),
             (event("FailedMount"), [ID]),
             (event("FailedMount", f"ws-{ID}-0"), [ID]),
             (event("Pulled"), []),
