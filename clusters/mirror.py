@@ -85,6 +85,15 @@ class Mirror:
             self._drop(kind, name_of(body)) if change == "DELETED" else self._put(kind, body)
             return before
 
+    def read_anew(self, kind: str, namespace: str, name: str) -> None:
+        """Ask the cluster for an object about which nothing was heard for long: a watch may be silent."""
+        body = self.api.get(kind, namespace, name)
+        if body is not None:
+            self._answered(body)
+            return
+        with self._lock:
+            self._drop(kind, (namespace, name))
+
     def _put(self, kind: str, body: Json) -> None:
         name = name_of(body)
         self._drop(kind, name)

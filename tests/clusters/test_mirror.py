@@ -18,6 +18,10 @@ class Answers:
     """API whose writes answer with a prepared object."""
 
     answer: Body
+    there: dict[str, Body]
+
+    def get(self, kind: str, namespace: str, name: str) -> Body | None:
+        return self.there.get(name)
 
     def apply(self, body: Body) -> Body:
         return self.answer
@@ -98,6 +102,16 @@ def test_the_write_that_lets_go_of_an_object_ends_it(mirror: Mirror, answers: An
     answers.answer = service("a", 7, deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=0)
     mirror.json_patch("Service", "berth-demo", "a", [])
     assert mirror.get("Service", "berth-demo", "a") is None
+
+
+def test_what_nobody_heard_of_is_read_anew(mirror: Mirror, answers: Answers) -> None:
+    mirror.replace("Service", [service("gone", 1), service("old", 2)], "5")
+    answers.there = {"old": service("old", 7, of="w"), "new": service("new", 8)}
+    for name in ("gone", "old", "new"):
+        mirror.read_anew("Service", "berth-demo", name)
+    assert mirror.get("Service", "berth-demo", "gone") is None
+    assert names(mirror.of("Service", "w")) == ["old"]
+    assert mirror.get("Service", "berth-demo", "new") == service("new", 8)
 
 
 def test_kinds_that_are_not_watched_are_not_kept(mirror: Mirror, answers: Answers) -> None:

@@ -24,6 +24,15 @@ def look_at(workspace: Workspace, mirror: Mirror) -> Snapshot:
     return with_reasons(seen, mirror)
 
 
+def read_anew(workspace: Workspace, mirror: Mirror) -> None:
+    """Read the objects that a run waits for, which are few and named."""
+    namespace, name = workspace.tenant.namespace, workspace.object_name
+    for role in ("home", "disk") if workspace.disk_mib else ("home",):
+        mirror.read_anew("PersistentVolumeClaim", namespace, f"{name}-{role}")
+    mirror.read_anew("Pod", namespace, name)
+    mirror.read_anew("Service", namespace, name)
+
+
 def claims_of(workspace: Workspace, mirror: Mirror) -> list[Object]:
     namespace = workspace.tenant.namespace
     return [

@@ -16,6 +16,7 @@ from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
 from quotas.models import Claim
 from workspaces import measures
+from workspaces.cluster.look import read_anew
 from workspaces.cluster.observe import explain_trouble
 from workspaces.cluster.wanted import Shared
 from workspaces.models import NO_DEADLINE, Event, Phase, Workspace
@@ -28,8 +29,13 @@ from .take_down import keep_at_rest, take_down
 log = logging.getLogger(__name__)
 
 
-def reconcile(ids: Collection[UUID], mirror: Mirror) -> Iterator[tuple[Workspace, bool]]:
-    """Look at each workspace once. Yield each as it was read before, and whether its look came to its end."""
+def reconcile(
+    ids: Collection[UUID], mirror: Mirror, anew: Collection[UUID] = ()
+) -> Iterator[tuple[Workspace, bool]]:
+    """Look at each workspace once. Yield each as it was read before, and whether its look came to its end.
+
+    `anew`: those whose objects are read from the cluster, because nothing was heard of them for long.
+    """
     rows = Workspace.objects.filter(pk__in=ids).select_related(*RELATED, "secret")
     workspaces = list(rows)
     runs = [row.run for row in workspaces if row.run is not None]
@@ -37,16 +43,21 @@ def reconcile(ids: Collection[UUID], mirror: Mirror) -> Iterator[tuple[Workspace
     shared = Shared()
     for workspace in workspaces:
         claim = None if workspace.run is None else claims.get(workspace.run)
-        yield workspace, look(workspace, claim, mirror, shared)
+        yield workspace, look(workspace, claim, mirror, shared, anew=workspace.pk in anew)
 
 
-def look(workspace: Workspace, claim: Claim | None, mirror: Mirror, shared: Shared) -> bool:
+def look(
+    workspace: Workspace, claim: Claim | None, mirror: Mirror, shared: Shared, *, anew: bool = False
+) -> bool:
     """Look at one workspace and answer its marks. Return False if the look has to be tried again.
 
     Raises the database's error if that is away; any other fault is this workspace's own.
     """
     try:
         with measures.one_look():
+            refuse_away(workspace)
+            if anew:
+                read_anew(workspace, mirror)
             _look(workspace, claim, mirror, shared)
     except ClusterUnavailable as error:
         log.warning("workspace %s: the cluster is away: %s", workspace.pk, error.message)
@@ -67,15 +78,18 @@ def look(workspace: Workspace, claim: Claim | None, mirror: Mirror, shared: Shar
 
 def _look(workspace: Workspace, claim: Claim | None, mirror: Mirror, shared: Shared) -> None:
     """Take an ending run down, bring an admitted claim up, or remove what is left of a run."""
-    cluster = workspace.pool.cluster
-    if cluster.unreachable_since:  # only the watcher's probe calls it; nothing waits for its answers
-        raise ClusterUnavailable(cluster.unreachable_reason)
     if workspace.ending:
         take_down(workspace, mirror)
     elif claim is not None:
         bring_up(workspace, claim, mirror, shared)
     else:
         keep_at_rest(workspace, mirror)
+
+
+def refuse_away(workspace: Workspace) -> None:
+    cluster = workspace.pool.cluster
+    if cluster.unreachable_since:  # only the watcher's probe calls it; nothing waits for its answers
+        raise ClusterUnavailable(cluster.unreachable_reason)
 
 
 def settle(workspace: Workspace) -> None:

@@ -10,11 +10,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from uuid import UUID
 
 import psycopg
 from django.db import InterfaceError, OperationalError, connection, connections
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from clusters.mirror import Mirror
 from clusters.models import Cluster
@@ -34,6 +36,8 @@ BATCH = 8
 TICK_SECONDS = 5.0
 # Ticks between looks at a quiet transition, spread by id. Workspaces in trouble or ending are looked at each tick.
 TICKS_BETWEEN_LOOKS = 6
+# A step that takes longer is not only looked at but read from the cluster: its watch may be silent.
+QUIET_AFTER = timedelta(seconds=20)
 IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 15.0
 AWAY_SECONDS = 1.0
@@ -50,6 +54,7 @@ class Reconciler:
         self._woken = threading.Event()  # by a list, or by the end
         self._urgent: set[UUID] = set()  # a person waits for what happens to these
         self._failures: dict[UUID, int] = {}
+        self._quiet: set[UUID] = set()  # in a step that takes long
         names = [("marks", self._listen), ("clock", self._tick), *[("looks", self._look)] * THREADS]
         self._threads = [
             threading.Thread(
@@ -115,7 +120,9 @@ class Reconciler:
         taken = self.lanes.take(share, timeout_seconds=AWAY_SECONDS)
         open_ones = set(taken)
         try:
-            for workspace, is_done in reconcile(taken, self._mirror):
+            quiet = {pk for pk in taken if pk in self._quiet}
+            self._quiet -= quiet
+            for workspace, is_done in reconcile(taken, self._mirror, quiet):
                 open_ones.discard(workspace.pk)
                 self._note(workspace, is_done=is_done)
         except (OperationalError, InterfaceError):
@@ -169,8 +176,13 @@ class Reconciler:
             self.lanes.add_all(moving, Lane.GOES_ON)
             self.lanes.add_all(live.values_list("pk", flat=True), Lane.CAN_WAIT)
         unsettled = rows.filter(Q(phase__in=IN_TRANSITION) | ~Q(ending="") | Q(dirty_since__isnull=False))
-        for pk, dirty, troubles, ending in unsettled.values_list("pk", "dirty_since", "troubles", "ending"):
-            if dirty or troubles or ending or pk.int % TICKS_BETWEEN_LOOKS == tick % TICKS_BETWEEN_LOOKS:
+        fields = unsettled.values_list("pk", "dirty_since", "troubles", "ending", "step_since")
+        long_ago = timezone.now() - QUIET_AFTER
+        for pk, dirty, troubles, ending, step_since in fields:
+            is_its_turn = pk.int % TICKS_BETWEEN_LOOKS == tick % TICKS_BETWEEN_LOOKS
+            if is_its_turn and step_since < long_ago:
+                self._quiet.add(pk)
+            if dirty or troubles or ending or is_its_turn:
                 self.lanes.add_noise(pk, Lane.GOES_ON if dirty else Lane.CAN_WAIT)
 
     def _rows(self) -> QuerySet[Workspace]:
