@@ -58,7 +58,7 @@ LEGAL: dict[tuple[str, str], tuple[set[str], frozenset[str], set[str]]] = {
     ("ready", ""): ({"running"}, frozenset(["ready"]), {"admitted"}),
     ("stopped", ""): ({"stopped"}, ANY, {"released"}),
     ("failed", ""): ({"stopped"}, ANY, {"released"}),
-    ("deleting", ""): ({"deleted"}, ANY, {"released"}),  # and deleted_at is set
+    ("deleted", ""): ({"deleted"}, ANY, {"released"}),  # and deleted_at is set
     ("stopping", "stop"): ({"stopped", "running"}, ANY, {"admitted"}),  # running: started again meanwhile
     ("stopping", "restart"): ({"running"}, ANY, {"admitted"}),
     ("starting", "interrupted"): ({"running"}, ANY, {"admitted"}),
@@ -242,7 +242,7 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
             wanted, steps, states = LEGAL[phase, ending]
             row = f"{pk}: {phase} {ending} {desired} {step}, claim {claim}"
             assert desired in wanted and step in steps and claim in states, row
-            assert bool(deleted_at) == ((phase, ending) == ("deleting", "")), row
+            assert bool(deleted_at) == ((phase, ending) == ("deleted", "")), row
             assert STEPS.index(step) >= self.furthest[run], f"{row}: a step went back"
             self.furthest[run] = STEPS.index(step)
 
@@ -270,7 +270,7 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
             quiet = {
                 "running": ("ready", "waiting"),
                 "stopped": ("stopped", "failed"),
-                "deleted": ("deleting",),
+                "deleted": ("deleted",),
             }
             assert row.ending == "" and row.phase in quiet[row.desired], (
                 f"{row.phase} {row.ending} {row.message_code}"
