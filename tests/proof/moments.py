@@ -28,7 +28,7 @@ from typing import Literal
 When = Literal["before", "after"]
 Part = Literal["web", "worker", "watcher"]
 PARTS: tuple[Part, ...] = ("web", "worker", "watcher")
-LOOKS = 4  # threads of the watcher that look at workspaces; a held call occupies one
+LOOKS = 3  # a held call occupies a thread of the watcher, and a person has three requests answered at once
 
 
 @dataclass(frozen=True)

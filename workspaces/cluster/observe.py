@@ -107,6 +107,8 @@ class Observation:
     last_end: Diagnosis | None = None
     # Set when the pod ended unasked: the reason in one word, and an explanation if the node reported more.
     ended: str = ""
+    # The pod was ended (an eviction, a node that went down, a deletion), rather than its program ended.
+    was_ended: bool = False
     explained_end: Diagnosis | None = None
 
 
@@ -140,6 +142,7 @@ def observe(seen: Snapshot, *, run: str, claims_wanted: int, node_address: str =
         restarts=container_status(pod).get("restartCount", 0) if pod else 0,
         last_end=last_end(pod) if pod else None,
         ended=ended,
+        was_ended=bool(pod and ended and ended_from_outside(pod)),
         explained_end=explained_end(pod) if pod and ended else None,
     )
 
@@ -200,6 +203,12 @@ def end_reason(pod: Object) -> str:
     ended = container_status(pod).get("state", {}).get("terminated", {})
     deleted = DELETED if pod["metadata"].get("deletionTimestamp") else ""
     return str(status.get("reason") or evicted or deleted or ended.get("reason") or status.get("phase"))
+
+
+def ended_from_outside(pod: Object) -> bool:
+    """Return True if the node or a deletion ended the pod. If its program ended, only its container has a reason."""
+    has_reason = pod.get("status", {}).get("reason") or evicted_why(pod)
+    return bool(has_reason or pod["metadata"].get("deletionTimestamp"))
 
 
 def evicted_why(pod: Object) -> str:

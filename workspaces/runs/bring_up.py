@@ -21,7 +21,6 @@ from workspaces.cluster.digest import HASH
 from workspaces.cluster.look import binding_modes, look_at
 from workspaces.cluster.namespaces import ensure_tenant
 from workspaces.cluster.observe import (
-    DELETED,
     Blocked,
     Observation,
     Outcome,
@@ -334,11 +333,12 @@ def pod_vanished(row: Workspace) -> None:
 
 
 def ended_by_itself(row: Workspace, observation: Observation) -> None:
-    """Handle a pod that ended unasked: begin a new run if it had been ready or was deleted, else fail the start."""
+    """Handle a pod that ended unasked: begin a new run if it had been ready or was ended from outside, else fail the
+    start."""
     data = {"reason": observation.ended}
     if (why := observation.explained_end) is not None:
         warn(row, why.code, **why.data)
-    if row.ready_at is not None or observation.ended == DELETED:
+    if row.ready_at is not None or observation.was_ended:
         add_event(row, "interrupted", level=Event.Level.WARNING, **data)
         since = timezone.now() - INTERRUPTIONS_WITHIN
         if (
