@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -11,10 +10,11 @@ from uuid import UUID
 
 from accounts.errors import Refusal
 from clusters.isolation.deciding import may_launch
-from quotas import next_end, pool_state, reasons
+from quotas import holders, next_end, pool_state, reasons
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.forecasts import lengths_of, stretch_of
 from quotas.models import Claim, Pool
+from quotas.pools.following import Affinities, nodes_to_follow
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Decisions, PoolState, Run, Waiting, as_gpus, decide
 from quotas.scheduling.forecast import FEW_DRAWS, Confidence, forecast
@@ -28,14 +28,11 @@ LAST_PLACE = 2**63 - 1
 
 
 def possible_claim(*, portion: Portion, **values: Any) -> Claim:
-    """Return an unsaved claim at the end of the queue, with the values of a request that is not made yet."""
-    return Claim(
-        **asdict(portion),
-        **values,
-        holder_kind=Claim.Holder.WORKSPACE,
-        holder_id=uuid.uuid4(),
-        place=LAST_PLACE,
-    )
+    """Return an unsaved claim at the end of the queue, with the values of a request that is not made yet.
+
+    With a `holder_id` it is a request of that workspace, whose volumes it must follow.
+    """
+    return Claim(**asdict(portion), **values, holder_kind=Claim.Holder.WORKSPACE, place=LAST_PLACE)
 
 
 class Estimate(When):
@@ -58,6 +55,7 @@ class Estimator:
         self._without = without
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
         self._nodes = dict(nodes or {})
+        self._bound: dict[UUID | None, Affinities] = {}
 
     def look_at(self, these: Iterable[Claim], beside: Iterable[Claim] = ()) -> None:
         """Load in bulk: nodes for all requests, pool states for `beside` and for those of `these` that have room."""
@@ -96,22 +94,30 @@ class Estimator:
             )
             found.update(when(starts.get(claim.id), state.now))  # type: ignore[typeddict-item]
             if found["confidence"] == Confidence.UNKNOWN:
-                ends = next_end.in_words({claim: waits.reason.code}, state.now)
+                ends = next_end.in_words({claim: waits.reason}, state.now)
                 found["reasons"][0]["message"] = " ".join([found["reasons"][0]["message"], *ends.values()])
         return found
 
     def _has_room(self, claim: Claim) -> bool:
         """Return True if a node has room now, regardless of the queue."""
-        pool, need = claim.pool, takes(claim)
+        pool = claim.pool
         if pool.has_gpus != bool(claim.units) or not pool.is_open or not may_launch(pool.cluster):
             return False
+        need = takes(claim, only=self._only(claim))
         return any(node.free.holds(need) for node in self._nodes[pool.id].healthy)
+
+    def _only(self, claim: Claim) -> frozenset[str] | None:
+        """Return the nodes that the volumes of the claim's holder let it start on; None: any."""
+        if claim.holder_id not in self._bound:
+            self._bound[claim.holder_id] = holders.affinities_of([claim]).get(claim.holder_id, [])
+        return nodes_to_follow(self._bound[claim.holder_id], self._nodes[claim.pool_id].nodes)
 
     def _state(self, claim: Claim) -> PoolState:
         """Return the pool's state with this claim last in the queue, in place of the request it was read with."""
         self._read([claim])
         state = self._states[claim.pool_id, claim.tenant_id]
-        return replace(state, waiting=(*state.waiting[:-1], pool_state.as_waiting(claim)))
+        asked = pool_state.as_waiting(claim, self._only(claim))
+        return replace(state, waiting=(*state.waiting[:-1], asked))
 
     def _see(self, pools: Iterable[Pool]) -> None:
         """Load the nodes of these pools, unless known."""

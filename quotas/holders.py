@@ -26,6 +26,9 @@ class Holder(Protocol):
     def storage_mib(self, tenants: set[UUID]) -> dict[UUID, int]:
         """Return the storage that was promised to this kind, in MiB by tenant."""
 
+    def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
+        """Return the node affinities of these holders' volumes that are bound to nodes, by holder."""
+
     def admitted(self, claim: Claim) -> None:
         """Begin the run."""
 
@@ -69,14 +72,28 @@ def drain(claim: Claim) -> bool:
 
 def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
     """Return the names of the claims' holders, by the holders' ids."""
-    by_kind: dict[str, set[UUID]] = {}
-    for claim in claims:
-        by_kind.setdefault(claim.holder_kind, set()).add(claim.holder_id)
     names: dict[UUID, str] = {}
-    for kind, holders in by_kind.items():
+    for kind, holders in _by_kind(claims).items():
         if kind in _holders:
             names |= _holders[kind].names(holders)
     return names
+
+
+def affinities_of(claims: Iterable[Any]) -> dict[UUID, list[dict[str, Any]]]:
+    """Return the node affinities of the volumes of the claims' holders, by the holders' ids. A query for each kind."""
+    found: dict[UUID, list[dict[str, Any]]] = {}
+    for kind, holders in _by_kind(claims).items():
+        if kind in _holders:
+            found |= _holders[kind].affinities(holders)
+    return found
+
+
+def _by_kind(claims: Iterable[Any]) -> dict[str, set[UUID]]:
+    by_kind: dict[str, set[UUID]] = {}
+    for claim in claims:
+        if claim.holder_id is not None:  # else it is not requested yet
+            by_kind.setdefault(claim.holder_kind, set()).add(claim.holder_id)
+    return by_kind
 
 
 def storage_of(tenants: set[UUID]) -> dict[UUID, int]:

@@ -10,6 +10,7 @@ from django.db.models import Min, Q
 from django.utils.translation import gettext_lazy as _
 
 from quotas.models import Claim
+from quotas.scheduling import Reason
 from quotas.when import time_in_words
 
 # What the runs that a claim waits for have in common with it, by the code of its reason.
@@ -19,6 +20,7 @@ WAITS_FOR = {
     **dict.fromkeys(("borrow_limit", "quota_full"), ("tenant_id", "pool_id")),
     **{f"{what}_limit_full": ("tenant_id",) for what in ("cpu", "memory", "workspaces")},
     "behind_own_tenant": ("tenant_id",),
+    "volume_node_full": ("node",),
     **dict.fromkeys(
         ("behind_own_request", "person_gpus_full", "person_workspaces_full"), ("user_id", "tenant_id")
     ),
@@ -37,13 +39,17 @@ SENTENCES = {
         _("The first of your runs ends by %(time)s."),
         _("None of your runs has an end time."),
     ),
+    "node": (
+        _("The first of the runs on that node ends by %(time)s."),
+        _("None of the runs on that node has an end time."),
+    ),
 }
-FIELDS = ("pool_id", "tenant_id", "user_id")
+FIELDS = ("pool_id", "tenant_id", "user_id", "node")
 
 
-def in_words(codes: Mapping[Claim, str], now: datetime) -> dict[UUID, str]:
-    """Return a sentence for each claim, by the code of its reason; none for codes that wait for no run. One query."""
-    claims = {claim: WAITS_FOR[code] for claim, code in codes.items() if code in WAITS_FOR}
+def in_words(why: Mapping[Claim, Reason], now: datetime) -> dict[UUID, str]:
+    """Return a sentence for each claim, by its reason; none for reasons that wait for no run. One query."""
+    claims = {claim: WAITS_FOR[reason.code] for claim, reason in why.items() if reason.code in WAITS_FOR}
     if not claims:
         return {}
     pools, tenants = ({getattr(claim, name) for claim in claims} for name in ("pool_id", "tenant_id"))
@@ -53,7 +59,14 @@ def in_words(codes: Mapping[Claim, str], now: datetime) -> dict[UUID, str]:
     ends = list(running.order_by().values(*FIELDS).annotate(end=Min("ends_at")))
     found = {}
     for claim, fields in claims.items():
-        of_these = (one["end"] for one in ends if all(one[name] == getattr(claim, name) for name in fields))
+        nodes = why[claim].data.get("on", ())
+        of_these = (
+            one["end"]
+            for one in ends
+            if all(
+                one[name] in nodes if name == "node" else one[name] == getattr(claim, name) for name in fields
+            )
+        )
         end = min(of_these, default=None)
         known, unknown = SENTENCES[fields[0]]
         found[claim.pk] = str(known) % {"time": time_in_words(end, now)} if end else str(unknown)

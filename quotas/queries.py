@@ -20,7 +20,7 @@ from quotas.holders import storage_of
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.pools.needs import known_ecc_of
 from quotas.pools.nodes import PoolNodes, nodes_of
-from quotas.scheduling import as_gpus
+from quotas.scheduling import Reason, as_gpus
 from quotas.scheduling.forecast import Confidence
 from quotas.when import When, range_of, when
 
@@ -59,8 +59,8 @@ def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
     now = timezone.now()
     queues = {claim: _queue(claim, now) for claim in Claim.objects.raw(WAITING_BY_ID, [ids, State.WAITING])}
     by_id = {claim.pk: queue for claim, queue in queues.items()}
-    vague: dict[Claim, str] = {
-        claim: claim.reason_code
+    vague = {
+        claim: Reason(claim.reason_code, claim.reason_data)
         for claim, queue in queues.items()
         if claim.position is not None and queue["confidence"] == Confidence.UNKNOWN
     }

@@ -214,6 +214,25 @@ REASONS = {
         ),
         _("Starts automatically when one node has enough. Request fewer GPUs to start sooner."),
     ),
+    "volume_node_full": (
+        _(
+            "Its files are on %(on)s, which has no room for it now: %(free_gpus)s GPUs are free there. "
+            "You requested %(gpus)s."
+        ),
+        _("Starts automatically when there is room there. To start elsewhere, launch a new workspace."),
+    ),
+    "volume_node_out": (
+        _("Its files are on %(on)s, which takes nothing new now."),
+        _("Starts automatically when that node is back. To start elsewhere, launch a new workspace."),
+    ),
+    "volume_node_small": (
+        _("Its files are on %(on)s. That is too small for it, or other programs use too much of it."),
+        _("Request less, or launch a new workspace."),
+    ),
+    "volume_elsewhere": (
+        _("Its files are on %(on)s, which does not belong to this pool."),
+        _("Choose a pool with that node, or launch a new workspace."),
+    ),
     "no_free_cpu": (
         _("You requested %(asked)s CPU cores, and the suitable nodes have at most %(free)s free."),
         GIVEN_BACK,
@@ -230,9 +249,10 @@ REASONS = {
 
 # Codes about the pool, not about the request.
 OF_POOL = frozenset({"", "pool_closed", "no_node_ready", "no_node_has_pods", "no_free_pods"})
+WAIT_FOREVER = ("no_quota", "volume_elsewhere", "volume_node_small")
 # Codes of claims that cannot start until an admin or their person changes something.
 NEVER = frozenset(
-    code for code in REASONS if code == "no_quota" or code.startswith(("above_", "no_node_has_"))
+    code for code in REASONS if code in WAIT_FOREVER or code.startswith(("above_", "no_node_has_"))
 )
 # Data that select a plural form.
 WHOLE = ("gpus", "free_gpus", "cards")
@@ -249,6 +269,8 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
     if not knows(code):
         return explain.sentence(code, dict(data))
     amounts = {name: value for name, value in data.items() if name != "out"}
+    if "on" in data:
+        amounts["on"] = str(_(", ")).join(data["on"])
     amounts |= {f"whole_{name}": ceil(data[name]) for name in WHOLE if name in data}
     return " ".join(
         [str(REASONS[code][0] % _for_people(code, amounts)), *health.words(data.get("out") or {})]

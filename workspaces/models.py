@@ -167,6 +167,8 @@ class Workspace(models.Model):
 
     # PVCs that may hold data, and the volumes that are kept for them: {PVC: volume}.
     volumes = models.JSONField(default=dict)
+    # Node affinity of each of these volumes as {PVC: node selector}; an empty one: it can be mounted on any node.
+    affinities = models.JSONField(default=dict, db_default={})
 
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     started_at = models.DateTimeField(

@@ -58,6 +58,11 @@ class PoolNodes:
     # GPUs that do not work, of all nodes of its cluster.
     bad: Mapping[NodeKey, Sequence[Bad]]
 
+    @property
+    def resting(self) -> frozenset[str]:
+        """Nodes that take nothing new now."""
+        return frozenset(node.name for node in self.nodes) - {node.name for node in self.healthy}
+
 
 @dataclass
 class _Taken:
@@ -219,6 +224,7 @@ def _left(node: Node, pool: Pool, *taken: _Taken) -> Room:
         memory_mib=(has.get("memory", 0) - sum(t.memory_bytes for t in taken)) // MIB,
         pods=has.get("pods", 0) - sum(t.pods for t in taken),
         cards=free,
+        node=node.name,
     )
 
 
@@ -263,11 +269,18 @@ def _requested(name: str) -> Coalesce:
     return Coalesce(Sum(Cast(KeyTextTransform(name, "requests"), BigIntegerField())), 0)
 
 
-def takes(claim: Any, *, counts: bool = True) -> Room:
-    """Return the room that a claim, or a row of one, asks for. `counts`: its units are those that are counted."""
-    needed = cards_needed(claim)
+def takes(claim: Any, *, counts: bool = True, only: frozenset[str] | None = None) -> Room:
+    """Return the room that a claim, or a row of one, asks for.
+
+    `counts`: its units are those that are counted. `only`: the nodes that it can start on; None: any.
+    """
     return Room(
-        claim.units if counts else 0, claim.cpu_millicores, claim.memory_mib, 1, needed if counts else ()
+        units=claim.units if counts else 0,
+        cpu_millicores=claim.cpu_millicores,
+        memory_mib=claim.memory_mib,
+        pods=1,
+        cards=cards_needed(claim) if counts else (),
+        only=only,
     )
 
 

@@ -46,14 +46,23 @@ class Room:
     memory_mib: int = 0
     pods: int = 0
     cards: tuple[Card, ...] = ()
+    # Of a node's room: the node's name.
+    node: str = ""
+    # Of a need: the nodes that its volumes can be mounted on; None: any.
+    only: frozenset[str] | None = None
 
     def holds(self, need: Room) -> bool:
         return (
-            (self._holds_cards(need.cards) if need.cards else self.units >= need.units)
+            self.may_be_for(need)
+            and (self._holds_cards(need.cards) if need.cards else self.units >= need.units)
             and self.cpu_millicores >= need.cpu_millicores
             and self.memory_mib >= need.memory_mib
             and self.pods >= need.pods
         )
+
+    def may_be_for(self, need: Room) -> bool:
+        """Return True if the need's volumes can be mounted on this node."""
+        return need.only is None or self.node in need.only
 
     def _holds_cards(self, asked: tuple[Card, ...]) -> bool:
         """Return True if enough GPUs fit. A run asks the same of each card, and no two are the same GPU."""
@@ -66,6 +75,7 @@ class Room:
             self.memory_mib - other.memory_mib,
             self.pods - other.pods,
             _cards_less(self.cards, other.cards),
+            self.node,
         )
 
     def with_back(self, back: Room, whole: Room) -> Room:
@@ -76,6 +86,7 @@ class Room:
             self.memory_mib + back.memory_mib,
             self.pods + back.pods,
             _cards_plus(self.cards, back.cards, whole.cards),
+            self.node,
         )
 
 
@@ -226,6 +237,8 @@ class PoolState:
     grace: timedelta = RECLAIM_GRACE
     # Number of the pool's nodes and GPUs out of order, by cause; reported beside a lack of room.
     out: Mapping[str, int] = field(default_factory=dict)
+    # Nodes of the pool that take nothing new now.
+    resting: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

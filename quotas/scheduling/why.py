@@ -66,8 +66,12 @@ def limit_full(claim: Waiting, state: PoolState, number: int, share: Share) -> R
 
 def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
     """Return what is lacking now, for a need that fits once other runs have ended."""
-    name, asked, most = _first_lacking(rooms, need)
     gpus = as_gpus(need.units, units_per_gpu)
+    if need.only is not None:
+        free_there = sum(room.units for room in rooms if room.may_be_for(need))
+        figures = {"gpus": gpus, "free_gpus": as_gpus(free_there, units_per_gpu)}
+        return Reason("volume_node_full", {"on": sorted(need.only), **figures})
+    name, asked, most = _first_lacking(rooms, need)
     if name == "cards":
         free_mib = sum(card.memory_mib for room in rooms for card in room.cards)
         data = {"cards": asked, "free_cards": most, "free_memory_mib": free_mib}
@@ -91,6 +95,11 @@ def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason |
     """Return why none of these rooms could ever hold the need; None if one could."""
     if any(room.holds(need) for room in rooms):
         return None
+    if need.only is not None:
+        where = {"on": sorted(need.only)}
+        if any(room.may_be_for(need) for room in rooms):
+            return Reason("volume_node_small", where)
+        return Reason("volume_elsewhere", where)
     name, asked, most = _first_lacking(rooms, need)
     if name == "cards":
         return Reason("no_node_has_cards", {"cards": asked, "largest_cards": most, **_of_card(need)})
@@ -136,6 +145,8 @@ def standing_by(state: PoolState) -> Mapping[UUID, Reason]:
     for claim in state.waiting:
         if claim.need not in too_large_for_all:
             found_large = too_large(rooms, claim.need, state.units_per_gpu)
+            if found_large and claim.need.only and claim.need.only & state.resting:
+                found_large = Reason("volume_node_out", found_large.data)
             too_large_for_all[claim.need] = found_large and with_out(found_large, state)
         reason = _reason(state, claim, too_large_for_all[claim.need])
         if reason is not None:

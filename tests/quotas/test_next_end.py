@@ -10,6 +10,7 @@ from django.utils import timezone, translation
 from quotas import forecasts, next_end, queries
 from quotas.models import Claim, Pool
 from quotas.reasons import REASONS
+from quotas.scheduling import Reason
 from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
@@ -23,14 +24,14 @@ def running(stage: Stage, ends_at: datetime | None, **values: object) -> Claim:
     return claim
 
 
-def said(claim: Claim, code: str) -> str:
+def said(claim: Claim, code: str, **data: object) -> str:
     with timezone.override(UTC), translation.override("en"):
-        return next_end.in_words({claim: code}, NOON).get(claim.pk, "")
+        return next_end.in_words({claim: Reason(code, data)}, NOON).get(claim.pk, "")
 
 
 def test_the_reason_decides_whose_runs_count(stage: Stage) -> None:
     """Carol of another tenant ends at one, bob of the same tenant at two, alice herself at three."""
-    running(stage, NOON + timedelta(hours=1), by=stage.cast.carol)
+    there = running(stage, NOON + timedelta(hours=1), by=stage.cast.carol).node
     running(stage, NOON + timedelta(hours=2), by=stage.cast.bob)
     running(stage, NOON + timedelta(hours=3))
     waits = stage.request(4)
@@ -38,6 +39,8 @@ def test_the_reason_decides_whose_runs_count(stage: Stage) -> None:
     assert said(waits, "quota_full") == "The first of your team's runs ends by 14:00."
     assert said(waits, "memory_limit_full") == "The first of your team's runs ends by 14:00."
     assert said(waits, "person_gpus_full") == "The first of your runs ends by 15:00."
+    assert said(waits, "volume_node_full", on=[there]) == "The first of the runs on that node ends by 13:00."
+    assert said(waits, "volume_node_full", on=["z"]) == "None of the runs on that node has an end time."
     assert said(waits, "pool_closed") == said(waits, "no_such_code") == ""
 
 

@@ -33,7 +33,7 @@ TIMES = {
 @pytest.mark.parametrize("code", sorted(REASONS))
 def test_every_code_has_a_whole_sentence_and_what_to_do(code: str) -> None:
     data: dict[str, Any] = FIGURES | TIMES.get(code, {})
-    message = sentence(code, data)
+    message = sentence(code, data | ({"on": ["gpu-1", "gpu-2"]} if code.startswith("volume_") else {}))
     assert message.endswith(".")
     assert "%(" not in message
     assert code in {"", *OF_EXTENDING} or hint(code, data).endswith(".")

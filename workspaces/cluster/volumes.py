@@ -22,17 +22,22 @@ from .repair import restore_labels
 from .tenancy import tenant_labels
 
 
-def keep_data(workspace: Workspace, claims: Sequence[Object], mirror: Mirror) -> None:
+def keep_data(workspace: Workspace, claims: Sequence[Object], mirror: Mirror) -> bool:
     """Set the volume of every bound PVC to Retain, so that even a deleted namespace deletes no data.
 
-    The volumes stand in the row that was read; whoever calls this writes them down.
+    The volumes, and the nodes that they can be mounted on, stand in the row that was read. Return True if there is a
+    new one: whoever calls this writes it down.
     """
+    before = len(workspace.affinities)
     for claim in claims:
         name, volume = claim["metadata"]["name"], claim["spec"].get("volumeName", "")
         bound = claim.get("status", {}).get("phase") == "Bound"
-        if bound and workspace.volumes.get(name) != volume:
-            set_reclaim(volume, "Retain", mirror)
+        if bound and (workspace.volumes.get(name) != volume or name not in workspace.affinities):
+            kept = set_reclaim(volume, "Retain", mirror) or {}
+            required = (kept.get("spec", {}).get("nodeAffinity") or {}).get("required") or {}
             workspace.volumes = {**workspace.volumes, name: volume}
+            workspace.affinities = {**workspace.affinities, name: required}
+    return len(workspace.affinities) > before
 
 
 def make_claim(workspace: Workspace, body: dict[str, Any], mirror: Mirror) -> Object:
@@ -102,8 +107,10 @@ def is_unlabelled(workspace: Workspace, claim: str, mirror: Mirror) -> bool:
     return True
 
 
-def set_reclaim(volume: str, policy: str, cluster: Mirror | Api) -> None:
-    cluster.merge_patch("PersistentVolume", None, volume, {"spec": {"persistentVolumeReclaimPolicy": policy}})
+def set_reclaim(volume: str, policy: str, cluster: Mirror | Api) -> Object | None:
+    """Set what happens to a volume when its PVC is deleted. Return the volume; None if it is gone."""
+    change = {"spec": {"persistentVolumeReclaimPolicy": policy}}
+    return cluster.merge_patch("PersistentVolume", None, volume, change)
 
 
 def delete_volumes(workspace: Workspace, mirror: Mirror) -> bool:

@@ -71,7 +71,8 @@ def workspace_page(
     }
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
         size, minutes = Size.of(workspace), workspace.max_runtime_minutes
-        others = alternatives(Estimator(workspace.run), workspace.tenant, workspace.owner, size, minutes)
+        looks = Estimator(without=workspace.run)
+        others = alternatives(looks, workspace.tenant, workspace.owner, size, minutes, workspace.pk)
         cluster = workspace.pool.cluster_id
         context["alternatives"] = [other for other in others if other.size.pool.cluster_id == cluster]
     if tab == "settings":

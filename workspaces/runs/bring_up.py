@@ -50,6 +50,7 @@ MOST_UNEXPLAINED = 10
 def bring_up(workspace: Workspace, claim: Claim, mirror: Mirror, shared: Shared) -> None:
     """Run one pass: make what is missing or differs, then record what is seen."""
     wanted = wanted_of(workspace, claim, shared)
+    known = workspace.affinities
     seen = restore_pod(look_at(workspace, mirror), wanted, mirror)
     in_the_way = None
     if not is_whole(wanted, seen):
@@ -64,7 +65,8 @@ def bring_up(workspace: Workspace, claim: Claim, mirror: Mirror, shared: Shared)
         node_address=wanted.cluster.node_address,
     )
     trouble = in_the_way or observation.trouble
-    if is_noted(workspace, seen.pods) and is_settled(workspace, observation, trouble):
+    is_known = workspace.affinities is known and is_noted(workspace, seen.pods)
+    if is_known and is_settled(workspace, observation, trouble):
         return
     if record(workspace, seen, observation, trouble):
         enqueue.reconcile([workspace.pk], urgent=True)
@@ -199,6 +201,7 @@ def record(workspace: Workspace, seen: Snapshot, observation: Observation, troub
             admission.lock(workspace.pool.cluster_id)  # the run's clock starts, and the queue plans by it
         with changing(workspace.pk) as row:
             row.volumes = {**row.volumes, **workspace.volumes}
+            row.affinities = {**row.affinities, **workspace.affinities}
             if row.run != workspace.run:
                 return False
             is_seen = note(row, seen.pods)

@@ -33,6 +33,10 @@ class Workspaces:
     def storage_mib(self, tenants: set[UUID]) -> dict[UUID, int]:
         return storage.promised_mib(tenants)
 
+    def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
+        rows = Workspace.objects.filter(pk__in=holders).exclude(affinities={}).values_list("pk", "affinities")
+        return {pk: [affinity for affinity in affinities.values() if affinity] for pk, affinities in rows}
+
     def admitted(self, claim: Claim) -> None:
         """Complete the second step. A run that was admitted only because it ends by a time gets that end at once."""
         with changing(claim.holder_id) as workspace:

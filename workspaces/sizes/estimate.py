@@ -64,18 +64,23 @@ def estimate(
 
 
 def alternatives(
-    looks: Estimator, tenant: Tenant, user: User, size: Size, minutes: int | None
+    looks: Estimator, tenant: Tenant, user: User, size: Size, minutes: int | None, holder: UUID | None = None
 ) -> list[Alternative]:
-    """Return what would start now instead: a shorter lifetime, fewer GPUs of the same pool, or ready-made sizes."""
-    others = _others(tenant, user, size, minutes)
+    """Return what would start now instead: a shorter lifetime, fewer GPUs of the same pool, or ready-made sizes.
+
+    `holder`: the workspace that waits, whose volumes are to be followed.
+    """
+    others = _others(tenant, user, size, minutes, holder)
     looks.look_at(other for _alternative, other in others)
     return _starting_now(looks, others)
 
 
-def _others(tenant: Tenant, user: User, size: Size, minutes: int | None) -> list[Other]:
+def _others(
+    tenant: Tenant, user: User, size: Size, minutes: int | None, holder: UUID | None = None
+) -> list[Other]:
     flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
     return [
-        (other, other.size.asked_by(tenant, user, other.minutes or minutes))
+        (other, other.size.asked_by(tenant, user, other.minutes or minutes, holder))
         for other in _nearest_first(size, minutes, flavors)
     ]
 

@@ -98,8 +98,14 @@ class Size:
             "gpus": round(float(self.pool.gpus(self.units)), 4),
         }
 
-    def asked_by(self, tenant: Tenant, user: Any = None, max_runtime_minutes: int | None = None) -> Claim:
-        """Request for this size to the queue."""
+    def asked_by(
+        self,
+        tenant: Tenant,
+        user: Any = None,
+        max_runtime_minutes: int | None = None,
+        holder: UUID | None = None,
+    ) -> Claim:
+        """Request for this size to the queue. `holder`: the workspace whose volumes it must follow."""
         return possible_claim(
             tenant=tenant,
             user=user,
@@ -108,6 +114,7 @@ class Size:
             cpu_millicores=self.requested_cpu_millicores,
             memory_mib=self.requested_memory_mib,
             max_runtime_minutes=max_runtime_minutes,
+            holder_id=holder,
         )
 
     def asked(self) -> SizeAsked:

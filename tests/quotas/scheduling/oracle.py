@@ -46,8 +46,14 @@ def starts(  # noqa: C901 - on one page
         axes = [i for i in range(4) if asked[i] or place in names]
         return {(place, i) for t in times for i in axes if asked[i] > room(place, t)[i]}
 
-    def first(need: Amounts, lasts: timedelta | None, starts: Iterable[datetime], else_at: datetime) -> Any:
-        able = [name for name in names if fits(need, most[name])]
+    def first(
+        need: Amounts,
+        lasts: timedelta | None,
+        starts: Iterable[datetime],
+        else_at: datetime,
+        only: Any = None,
+    ) -> Any:
+        able = [name for name in names if fits(need, most[name]) and (only is None or name in only)]
         for start, name in ((start, name) for start in sorted(starts) for name in able):
             if not broken(name, need, start, after(start, lasts)):
                 return name, start
@@ -80,7 +86,7 @@ def starts(  # noqa: C901 - on one page
         taken += (asked := [*sooner(state, decisions, claim.claim)])
         back = max([now, *(end for _, _, end, _ in asked)])
         moments = {back, *(t for *_, on, off in taken for t in (on, off) if back < t < END)}
-        name, start = first(need, claim.lasts, moments, END - SOON)
+        name, start = first(need, claim.lasts, moments, END - SOON, claim.need.only)
         found[claim.claim] = start
         until = after(start, claim.lasts)
         if start == END:  # reserve from when it would fit without the runs of unknown end
@@ -159,7 +165,9 @@ def stands_by(state: PoolState, claim: Waiting, most: dict[Any, Amounts]) -> boo
     backs_off = claim.not_before and state.now < claim.not_before <= state.now + BACK_OFF_MOST
     blocked = quota.blocked or quota.blocked_people.get(claim.user) or not state.is_open
     above = any(not fits(asks(claim, place, names), most[place]) for place in own(claim, most))
-    return bool(backs_off or blocked or above or not any(fits(vector(claim.need), most[n]) for n in names))
+    able = [n for n in names if fits(vector(claim.need), most[n])]
+    follows = claim.need.only is None or claim.need.only & set(able)
+    return bool(backs_off or blocked or above or not able or not follows)
 
 
 def own(claim: Waiting, known: dict[Any, Amounts]) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -31,6 +32,8 @@ TENANTS = [UUID(int=number) for number in (1, 2, 3)]
 WHOLE = Room(4, 16, 16, 8)
 MINUTES = st.sampled_from((5, 12, 30, 60, 120))
 KEPT = Reason("kept")
+# Where a claim's volumes may be; the last is of no pool here.
+BOUND = (frozenset({"node-0"}), frozenset({"node-0", "node-2"}), frozenset({"node-9"}))
 
 
 def of_any(
@@ -67,13 +70,15 @@ def pools(draw: st.DrawFn, *, bookings: int = 2, asked: bool = True) -> PoolStat
 
 @st.composite
 def _nodes(draw: st.DrawFn, number: int, asked: bool) -> NodeState:
-    free, runs = WHOLE, []
+    name = f"node-{number}"
+    whole = replace(WHOLE, node=name)
+    free, runs = whole, []
     for at in range(draw(st.integers(0, 4))):
         takes = Room(draw(st.sampled_from((1, 1, 2, 3))), draw(st.integers(1, 6)), draw(st.integers(1, 6)), 1)
         if free.holds(takes):
             free -= takes
             runs.append(draw(_runs(UUID(int=100 * (number + 1) + at), takes, asked)))
-    return NodeState(f"node-{number}", free, WHOLE, tuple(runs))
+    return NodeState(name, free, whole, tuple(runs))
 
 
 @st.composite
@@ -99,7 +104,11 @@ def _waiting(draw: st.DrawFn, place: int) -> Waiting:
         claim=UUID(int=1000 + place),
         tenant=draw(st.sampled_from(TENANTS)),
         need=Room(
-            draw(st.sampled_from((1, 1, 2, 3, 4, 5))), draw(st.integers(1, 6)), draw(st.integers(1, 6)), 1
+            draw(st.sampled_from((1, 1, 2, 3, 4, 5))),
+            draw(st.integers(1, 6)),
+            draw(st.integers(1, 6)),
+            1,
+            only=draw(st.sampled_from((None, None, None, *BOUND))),
         ),
         priority=draw(st.sampled_from((0, 0, 0, 1))),
         place=place,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -34,10 +36,12 @@ def asks(
     *,
     cpu: int = 1000,
     memory_mib: int = 1024,
+    only: Iterable[str] | None = None,
     **values: Any,
 ) -> Waiting:
     defaults: dict[str, Any] = {"priority": 0, "place": next(numbers), "lasts": lasts}
-    return Waiting(UUID(int=next(numbers)), tenant, Room(gpus, cpu, memory_mib, 1), **(defaults | values))
+    need = Room(gpus, cpu, memory_mib, 1, only=None if only is None else frozenset(only))
+    return Waiting(UUID(int=next(numbers)), tenant, need, **(defaults | values))
 
 
 def runs(
@@ -53,10 +57,10 @@ def room(gpus: int, cpu: int = 64_000, memory_mib: int = 262_144, pods: int = 10
 
 
 def node(*there: Run, name: str = "a", of: int = 4) -> NodeState:
-    free = room(of)
+    free = whole = replace(room(of), node=name)
     for run in there:
         free -= run.takes
-    return NodeState(name, free, room(of), there)
+    return NodeState(name, free, whole, there)
 
 
 def pool(

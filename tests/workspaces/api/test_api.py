@@ -245,6 +245,7 @@ def test_an_estimate_asks_as_often_for_many_sizes_pools_and_waiting_as_for_one(c
     asked = {**BODY, "flavor": "a100-4"}
     read_only = script(cast.bob, Scope.READ)
     make_workspace(cast, cast.alice)
+    make_workspace(cast, cast.alice, Phase.WAITING, name="waits")
     ask(read_only, "POST", "estimate/", asked)  # records the token's first use
     with CaptureQueriesContext(connection) as few:
         assert not ask(read_only, "POST", "estimate/", asked).json()["starts_now"]
