@@ -88,8 +88,8 @@ MUTATIONS = (
     Mutation(
         "the Retain patch is skipped",
         "workspaces/cluster/volumes.py",
-        '            set_reclaim(volume, "Retain", mirror)\n',
-        "",
+        'kept = set_reclaim(volume, "Retain", mirror) or {}',
+        "kept: Object = {}",
         ("tests/workspaces/runs/test_odd_clusters.py",),
     ),
     Mutation(
