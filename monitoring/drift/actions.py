@@ -22,9 +22,8 @@ from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.models import Installation
 from monitoring.models import Finding, What
-from quotas.allowed.ceilings import ceilings
+from quotas.namespaces import ensuring
 from workspaces import enqueue
-from workspaces.cluster import tenancy
 from workspaces.cluster.repair import restore_finalizer
 from workspaces.cluster.volumes import set_reclaim
 from workspaces.models import Workspace
@@ -155,8 +154,7 @@ def _of_tenant(finding: Finding) -> list[dict[str, Any]]:
     tenant = Tenant.objects.filter(slug=finding.tenant_slug).first()
     if tenant is None:
         raise no_longer()
-    instance = Installation.current_id()
-    bodies = tenancy.objects(tenant, finding.cluster, instance, ceilings(tenant, finding.cluster))
+    bodies = ensuring.wanted_objects(tenant, finding.cluster, Installation.current_id())
     return [body for body in bodies if body["kind"] == finding.kind]
 
 

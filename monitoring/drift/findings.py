@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from accounts.locks import locked
+from clusters.digest import digest_of
 from clusters.models import Cluster
 from monitoring.models import Finding
-from workspaces.cluster.digest import digest_of
 from workspaces.models import Workspace
 
 from .compare import Discrepancy

@@ -9,7 +9,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from monitoring.models import IsolationProof
-from workspaces.cluster.tenancy import METADATA
+from quotas.namespaces.manifests import METADATA
 
 from .manifests import PORTS
 

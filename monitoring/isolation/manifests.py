@@ -15,7 +15,7 @@ from accounts.models import Tenant
 from clusters import labels
 from clusters.models import Cluster
 from monitoring.models import IsolationProof
-from workspaces.cluster import tenancy
+from quotas.namespaces import manifests as tenancy
 
 LISTENER, TRIER = "a", "b"
 SIDES = (LISTENER, TRIER)

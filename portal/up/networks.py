@@ -9,7 +9,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from workspaces.cluster.tenancy import PRIVATE
+from quotas.namespaces.manifests import PRIVATE
 
 # As devcluster has them (kubelet/network/podnetwork.py): the pods' network, its name server, and its API on loopback.
 TRIAL = {

@@ -153,7 +153,7 @@ def test_only_web_and_the_jump_are_reached() -> None:
 
 
 def test_each_part_reaches_what_it_works_with() -> None:
-    from workspaces.cluster.tenancy import JUPYTER_PORT, SSH_PORT
+    from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT
 
     for part in ("berth-web", "berth-worker", "berth-watcher"):
         assert goes_out_to(part, 443) and goes_out_to(part, 6443)

@@ -7,7 +7,7 @@ import pytest
 from clusters.models import Cluster
 from devcluster.kubelet.network import podnetwork
 from portal.up import networks, seed
-from workspaces.cluster.tenancy import network_policy
+from quotas.namespaces.manifests import network_policy
 
 ADDRESSES = {
     "proxy": ["10.1.2.3"],

@@ -11,10 +11,9 @@ from typing import Any
 from uuid import UUID
 
 from accounts.models import Tenant
+from clusters.digest import digest_of
 from quotas.models import Pool
-
-from .digest import digest_of
-from .tenancy import tenant_labels
+from quotas.namespaces.manifests import tenant_labels
 
 PREFIX = "driver-"
 MOUNT_PATH = "/usr/local/nvidia"  # CUDA images look here

@@ -8,15 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 from clusters import labels
+from clusters.digest import HASH, digest_of
 from clusters.models import Cluster
 from clusters.own_place import only_berth_opens_jupyter
 from clusters.quantities import format_mib
 from quotas import sharing
+from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT, tenant_labels
 from workspaces import start
 
 from . import pod as parts
-from .digest import HASH, digest_of
-from .tenancy import JUPYTER_PORT, SSH_PORT, tenant_labels
 from .wanted import Wanted
 
 FINALIZER = "berth.dev/end-seen"

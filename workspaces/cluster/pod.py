@@ -9,12 +9,12 @@ from clusters.models import Cluster
 from clusters.quantities import format_cpu, format_mib
 from quotas import sharing
 from quotas.models import Pool
+from quotas.namespaces.manifests import JUPYTER_PORT, SERVICE_ACCOUNT, SSH_PORT
 from quotas.pools import selection
 from quotas.sharing import PodParts
 from workspaces.sizes.sizing import portion_of
 
 from . import drivers
-from .tenancy import JUPYTER_PORT, SERVICE_ACCOUNT, SSH_PORT
 from .wanted import Wanted
 
 GRACE_SECONDS = 10

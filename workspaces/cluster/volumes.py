@@ -12,6 +12,7 @@ from clusters.errors import ClusterRefused
 from clusters.labels import WORKSPACE
 from clusters.mirror import Mirror
 from clusters.models import Installation
+from quotas.namespaces.manifests import tenant_labels
 from workspaces.models import NO_DEADLINE, Desired, Event, Workspace
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
@@ -19,7 +20,6 @@ from workspaces.state.story import add_event
 from .look import claims_of
 from .observe import Blocked, Object, Outcome
 from .repair import restore_labels
-from .tenancy import tenant_labels
 
 
 def keep_data(workspace: Workspace, claims: Sequence[Object], mirror: Mirror) -> bool:

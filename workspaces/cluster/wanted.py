@@ -14,15 +14,13 @@ from accounts.models import Tenant
 from clusters import labels
 from clusters.models import Cluster, Gpu, Installation
 from quotas import sharing
-from quotas.allowed.ceilings import ceilings
 from quotas.models import Claim, Pool
+from quotas.namespaces import ensuring
+from quotas.namespaces.manifests import tenant_labels
 from quotas.pools.nodes import unwell_nodes
 from workspaces.access import owner_may_use
 from workspaces.models import Workspace
 from workspaces.state import jupyter
-
-from . import tenancy
-from .tenancy import tenant_labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +100,7 @@ class Shared:
 
     @lru_cache  # noqa: B019  (it lives as long as the batch)
     def tenant_objects(self, tenant: Tenant, cluster: Cluster) -> list[dict[str, Any]]:
-        return tenancy.objects(tenant, cluster, self.instance, ceilings(tenant, cluster))
+        return ensuring.wanted_objects(tenant, cluster, self.instance)
 
     @lru_cache  # noqa: B019
     def unwell_nodes(self, pool: Pool) -> Mapping[str, str]:

@@ -10,16 +10,16 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters.causes.cause import Diagnosis
+from clusters.digest import HASH
 from clusters.errors import ClusterRefused
 from clusters.mirror import Mirror
 from clusters.unknown_causes import count, digest_of
 from quotas import admission
 from quotas.models import Claim
+from quotas.namespaces import ensuring
 from workspaces import enqueue
 from workspaces.cluster import drivers, manifests, observe
-from workspaces.cluster.digest import HASH
 from workspaces.cluster.look import binding_modes, look_at
-from workspaces.cluster.namespaces import ensure_tenant
 from workspaces.cluster.observe import (
     Blocked,
     Observation,
@@ -92,13 +92,18 @@ def make(wanted: Wanted, seen: Snapshot, mirror: Mirror, shared: Shared) -> tupl
     if (out := node_out(wanted, seen)) is not None:
         return seen, out
     try:
-        ensure_tenant(wanted.workspace.tenant, wanted.cluster, shared, mirror)
+        ensuring.ensure(
+            shared.tenant_objects(wanted.workspace.tenant, wanted.cluster), shared.instance, mirror
+        )
         make_driver_volume(wanted, mirror)
         seen = make_volume_claims(wanted, seen, mirror)
         seen = make_ways_in(wanted, seen, mirror)
         seen = make_pod(wanted, seen, mirror)
     except Blocked as blocked:
         return seen, blocked.trouble
+    except ensuring.NoNamespace as blocked:
+        outcome = Outcome.WAIT if blocked.is_going else Outcome.FAIL
+        return seen, Trouble(Diagnosis(blocked.code, {"namespace": blocked.namespace}), outcome)
     except ClusterRefused as refusal:
         return seen, refused(refusal)
     return seen, None

@@ -24,9 +24,10 @@ from clusters.labels import INSTANCE
 from clusters.models import Cluster
 from clusters.watch.watching import event_of
 from quotas.models import Flavor
+from quotas.namespaces import manifests as tenancy
 from tests.e2e.stack import until
 from tests.workspaces import builders
-from workspaces.cluster import manifests, tenancy
+from workspaces.cluster import manifests
 from workspaces.cluster.observe import address, condition
 from workspaces.cluster.wanted import Wanted
 from workspaces.models import Image, Workspace

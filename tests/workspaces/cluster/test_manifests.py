@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from clusters.digest import HASH
 from clusters.labels import RUN
 from clusters.models import Cluster
 from devcluster.kubelet.containers.config import expand
 from tests.workspaces.builders import ID, INSTANCE, wanted, workspace
 from workspaces.cluster import manifests, pod
-from workspaces.cluster.digest import HASH
 from workspaces.cluster.wanted import SecretValues, label_value
 from workspaces.models import Workspace
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.models import Cluster
-from workspaces.cluster.tenancy import network_policy
+from quotas.namespaces.manifests import network_policy
 
 POD_NETWORK = "10.42.0.0/16"
 

@@ -12,11 +12,10 @@ from uuid import UUID
 
 from accounts.models import Tenant
 from clusters import labels
+from clusters.digest import HASH, digest_of
 from clusters.isolation.networks import known
 from clusters.models import Cluster
 from clusters.own_place import is_inside, only_berth_opens_jupyter, own_namespace
-
-from .digest import HASH, digest_of
 
 # Denied unless the cluster's settings allow a part: private networks (RFC 1918, 6598, 4193) and link-local ones, where
 # nodes and storage are.
