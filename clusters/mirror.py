@@ -59,6 +59,10 @@ class Mirror:
             found = [self._objects[kind].get(name) for name in sorted(names)]
         return [body for body in found if body is not None]
 
+    def all(self, kind: str) -> Objects:
+        with self._lock:
+            return list(self._objects[kind].values())
+
     def count(self) -> int:
         with self._lock:
             return sum(map(len, self._objects.values()))

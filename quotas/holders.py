@@ -23,9 +23,6 @@ class Holder(Protocol):
     def names(self, holders: set[UUID]) -> dict[UUID, str]:
         """Return the names of those holders that are of this kind, by id."""
 
-    def storage_mib(self, tenants: set[UUID]) -> dict[UUID, int]:
-        """Return the storage that was promised to this kind, in MiB by tenant."""
-
     def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
         """Return the node affinities of these holders' volumes that are bound to nodes, by holder."""
 
@@ -94,15 +91,6 @@ def _by_kind(claims: Iterable[Any]) -> dict[str, set[UUID]]:
         if claim.holder_id is not None:  # else it is not requested yet
             by_kind.setdefault(claim.holder_kind, set()).add(claim.holder_id)
     return by_kind
-
-
-def storage_of(tenants: set[UUID]) -> dict[UUID, int]:
-    """Return the storage promised to each tenant in MiB, over all kinds of holders."""
-    totals: dict[UUID, int] = {}
-    for holder in _holders.values():
-        for tenant, mib in holder.storage_mib(tenants).items():
-            totals[tenant] = totals.get(tenant, 0) + mib
-    return totals
 
 
 # --- Signals about a claim reach its kind of holder

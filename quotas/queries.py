@@ -15,8 +15,8 @@ from django.utils import timezone
 from accounts.access import Actor, visible_tenants
 from accounts.models import Tenant
 from quotas import next_end, reasons, sharing
+from quotas.allowed.storage import storage_of
 from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units
-from quotas.holders import storage_of
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.pools.needs import known_ecc_of
 from quotas.pools.nodes import PoolNodes, nodes_of

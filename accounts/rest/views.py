@@ -29,6 +29,17 @@ def checked(shape: type[StrictSerializer], request: Request) -> dict[str, Any]:
     return dict(serializer.validated_data)
 
 
+class Query(StrictSerializer):
+    """Query parameters, checked like a body. Unknown parameters are ignored."""
+
+    @classmethod
+    def of(cls, request: Request) -> dict[str, Any]:
+        names = cls().fields
+        query = cls(data={name: text for name, text in request.query_params.items() if name in names})
+        query.is_valid(raise_exception=True)
+        return dict(query.validated_data)
+
+
 class ListView(GenericAPIView[Any]):
     """A list, one page at a time: rows of the view's `get_queryset`, as its `serializer_class` shows them."""
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from accounts.locks import locked
-from clusters.digest import digest_of
+from clusters.labels import digest_of
 from clusters.models import Cluster
 from monitoring.models import Finding
 from workspaces.models import Workspace

@@ -13,8 +13,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from clusters.digest import digest_of
-from clusters.labels import INSTANCE, MANAGED_BY, MANAGER, OWNER, RUN, TENANT, WORKSPACE
+from clusters.labels import INSTANCE, MANAGED_BY, MANAGER, OWNER, RUN, TENANT, WORKSPACE, digest_of
 from workspaces.cluster.manifests import FINALIZER
 from workspaces.cluster.observe import end_proven
 

@@ -20,7 +20,7 @@ from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
 from quotas.admin.shared import ConfirmsLowering, share_meter
 from quotas.allowed.overuse import cores, gib
-from quotas.holders import storage_of
+from quotas.allowed.storage import storage_of
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.scheduling import as_gpus
 

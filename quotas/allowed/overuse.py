@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from quotas.accounting import budgets
+from quotas.allowed.storage import storage_of
 from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units
-from quotas.holders import storage_of
 from quotas.models import Budget, Claim, Quota, TenantLimit
 from quotas.scheduling import as_gpus
 

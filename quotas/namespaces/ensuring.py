@@ -8,7 +8,7 @@ from uuid import UUID
 
 from accounts.models import Tenant
 from clusters import labels
-from clusters.digest import HASH
+from clusters.labels import HASH
 from clusters.mirror import Mirror
 from clusters.models import Cluster
 from quotas.allowed.ceilings import ceilings

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from accounts.models import Tenant
 from clusters import labels
-from clusters.digest import HASH, digest_of
 from clusters.isolation.networks import known
+from clusters.labels import HASH, digest_of
 from clusters.models import Cluster
 from clusters.own_place import is_inside, only_berth_opens_jupyter, own_namespace
 

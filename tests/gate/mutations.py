@@ -88,8 +88,8 @@ MUTATIONS = (
     Mutation(
         "the Retain patch is skipped",
         "workspaces/cluster/volumes.py",
-        'kept = set_reclaim(volume, "Retain", mirror) or {}',
-        "kept: Object = {}",
+        'kept = set_reclaim(volume, "Retain", mirror)',
+        "kept = None",
         ("tests/workspaces/runs/test_odd_clusters.py",),
     ),
     Mutation(

@@ -27,9 +27,8 @@ from accounts.errors import Refusal
 from accounts.models import Scope
 from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
-from accounts.rest.serializers import StrictSerializer
 from accounts.rest.shapes import NoBody
-from accounts.rest.views import ListView, checked
+from accounts.rest.views import ListView, Query, checked
 from workspaces import access
 from workspaces.cluster.logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
 from workspaces.gateway.scripts import hand_out
@@ -150,17 +149,6 @@ class WorkspaceView(OneWorkspaceView):
     def delete(self, request: Request, id: UUID) -> Response:
         delete_disk = DeleteQuery.of(request)["delete_disk"]
         return self.answer(lifecycle.delete(self.actor, self.workspace, delete_disk=delete_disk))
-
-
-class Query(StrictSerializer):
-    """Query parameters, checked like a body. Unknown parameters are ignored."""
-
-    @classmethod
-    def of(cls, request: Request) -> dict[str, Any]:
-        names = cls().fields
-        query = cls(data={name: text for name, text in request.query_params.items() if name in names})
-        query.is_valid(raise_exception=True)
-        return dict(query.validated_data)
 
 
 class DeleteQuery(Query):

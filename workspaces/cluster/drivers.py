@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from accounts.models import Tenant
-from clusters.digest import digest_of
+from clusters.labels import digest_of
 from quotas.models import Pool
 from quotas.namespaces.manifests import tenant_labels
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from clusters import labels
-from clusters.digest import HASH, digest_of
+from clusters.labels import HASH, digest_of
 from clusters.models import Cluster
 from clusters.own_place import only_berth_opens_jupyter
 from clusters.quantities import format_mib

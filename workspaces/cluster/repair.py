@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from clusters.api import Api
 from clusters.labels import RUN
 from clusters.mirror import Mirror
+from clusters.volumes import restore_labels
 
 from .manifests import FINALIZER
 from .observe import Object, Snapshot, going
 from .wanted import Wanted
-
-
-def restore_labels(body: Object, wanted: Mapping[str, str], mirror: Mirror) -> Object:
-    """Return the object with its labels, repaired if needed."""
-    metadata = body["metadata"]
-    if wanted.items() <= (metadata.get("labels") or {}).items():
-        return body
-    labels = {"metadata": {"labels": dict(wanted)}}
-    return mirror.merge_patch(body["kind"], metadata["namespace"], metadata["name"], labels) or body
 
 
 def restore_pod(seen: Snapshot, wanted: Wanted, mirror: Mirror) -> Snapshot:

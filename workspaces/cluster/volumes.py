@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clusters.api import Api
-from clusters.errors import ClusterRefused
+from clusters import volumes
 from clusters.labels import WORKSPACE
 from clusters.mirror import Mirror
 from clusters.models import Installation
+from clusters.volumes import affinity_of, create_claim, restore_labels, set_reclaim
 from quotas.namespaces.manifests import tenant_labels
 from workspaces.models import NO_DEADLINE, Desired, Event, Workspace
 from workspaces.state.live import changing
@@ -19,7 +19,6 @@ from workspaces.state.story import add_event
 
 from .look import claims_of
 from .observe import Blocked, Object, Outcome
-from .repair import restore_labels
 
 
 def keep_data(workspace: Workspace, claims: Sequence[Object], mirror: Mirror) -> bool:
@@ -33,10 +32,9 @@ def keep_data(workspace: Workspace, claims: Sequence[Object], mirror: Mirror) ->
         name, volume = claim["metadata"]["name"], claim["spec"].get("volumeName", "")
         bound = claim.get("status", {}).get("phase") == "Bound"
         if bound and (workspace.volumes.get(name) != volume or name not in workspace.affinities):
-            kept = set_reclaim(volume, "Retain", mirror) or {}
-            required = (kept.get("spec", {}).get("nodeAffinity") or {}).get("required") or {}
+            kept = set_reclaim(volume, "Retain", mirror)
             workspace.volumes = {**workspace.volumes, name: volume}
-            workspace.affinities = {**workspace.affinities, name: required}
+            workspace.affinities = {**workspace.affinities, name: affinity_of(kept)}
     return len(workspace.affinities) > before
 
 
@@ -49,34 +47,12 @@ def make_claim(workspace: Workspace, body: dict[str, Any], mirror: Mirror) -> Ob
     if volume := workspace.volumes.get(name):
         free_for(name, body["metadata"]["namespace"], volume, mirror)
         body = {**body, "spec": {**body["spec"], "volumeName": volume}}
-    try:
-        return mirror.create(body)
-    except ClusterRefused as refusal:
-        there = (
-            mirror.api.get(body["kind"], body["metadata"]["namespace"], name)
-            if refusal.status == 409
-            else None
-        )
-        if there is None:
-            raise
-        return restore_labels(there, body["metadata"]["labels"], mirror)
+    return create_claim(body, mirror)
 
 
 def free_for(claim: str, namespace: str, volume: str, mirror: Mirror) -> None:
     """Let the next PVC of that name bind the released volume. Raise Blocked if it is not that PVC's any more."""
-    reference = "/spec/claimRef"
-    operations = [
-        {"op": "test", "path": f"{reference}/namespace", "value": namespace},
-        {"op": "test", "path": f"{reference}/name", "value": claim},
-        {"op": "add", "path": f"{reference}/uid", "value": ""},
-    ]
-    try:
-        freed = mirror.json_patch("PersistentVolume", None, volume, operations)
-    except ClusterRefused as refusal:
-        if refusal.status != 422:
-            raise
-        freed = None
-    if freed is None:
+    if not volumes.free_for(claim, namespace, volume, mirror):
         raise Blocked("volume_gone", Outcome.FAIL, claim=claim, volume=volume)
 
 
@@ -105,12 +81,6 @@ def is_unlabelled(workspace: Workspace, claim: str, mirror: Mirror) -> bool:
     wanted = tenant_labels(workspace.tenant, Installation.current_id()) | {WORKSPACE: str(workspace.pk)}
     restore_labels(there, wanted, mirror)
     return True
-
-
-def set_reclaim(volume: str, policy: str, cluster: Mirror | Api) -> Object | None:
-    """Set what happens to a volume when its PVC is deleted. Return the volume; None if it is gone."""
-    change = {"spec": {"persistentVolumeReclaimPolicy": policy}}
-    return cluster.merge_patch("PersistentVolume", None, volume, change)
 
 
 def delete_volumes(workspace: Workspace, mirror: Mirror) -> bool:

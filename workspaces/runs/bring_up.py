@@ -10,10 +10,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters.causes.cause import Diagnosis
-from clusters.digest import HASH
 from clusters.errors import ClusterRefused
+from clusters.labels import HASH
 from clusters.mirror import Mirror
 from clusters.unknown_causes import count, digest_of
+from clusters.volumes import restore_labels
 from quotas import admission
 from quotas.models import Claim
 from quotas.namespaces import ensuring
@@ -29,7 +30,7 @@ from workspaces.cluster.observe import (
     explain_trouble,
 )
 from workspaces.cluster.proof import delete_pod, is_noted, note
-from workspaces.cluster.repair import restore_labels, restore_pod
+from workspaces.cluster.repair import restore_pod
 from workspaces.cluster.volumes import alert_deleted, free_for, keep_data, make_claim
 from workspaces.cluster.wanted import Shared, Wanted, wanted_of
 from workspaces.models import NO_DEADLINE, STEPS, Ending, Event, Phase, Step, Workspace

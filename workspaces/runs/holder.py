@@ -14,7 +14,6 @@ from quotas import admission
 from quotas.models import Claim
 from quotas.reclaim import ASKED_BACK
 from workspaces import enqueue
-from workspaces.launch import storage
 from workspaces.models import Desired, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
 from workspaces.state.live import announce, changing
@@ -29,9 +28,6 @@ class Workspaces:
 
     def names(self, holders: set[UUID]) -> dict[UUID, str]:
         return dict(Workspace.objects.filter(pk__in=holders).values_list("pk", "name"))
-
-    def storage_mib(self, tenants: set[UUID]) -> dict[UUID, int]:
-        return storage.promised_mib(tenants)
 
     def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
         rows = Workspace.objects.filter(pk__in=holders).exclude(affinities={}).values_list("pk", "affinities")

@@ -6,21 +6,19 @@ clock finds a row that has not settled. Nothing is remembered: a new process beg
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
-import psycopg
-from django.db import InterfaceError, OperationalError, connection, connections
+from django.db import InterfaceError, OperationalError
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters.mirror import Mirror
 from clusters.models import Cluster
 from clusters.transport import Json
+from clusters.watch.working import AWAY_SECONDS, Working, listening
 from workspaces.cluster.observe import TROUBLE_REASONS, going
 from workspaces.enqueue import CHANNEL
 from workspaces.models import Phase, Workspace
@@ -28,8 +26,6 @@ from workspaces.naming import workspace_of
 
 from .lanes import Lane, Lanes
 from .reconcile import reconcile
-
-log = logging.getLogger(__name__)
 
 THREADS = 4
 BATCH = 8
@@ -40,7 +36,6 @@ TICKS_BETWEEN_LOOKS = 6
 QUIET_AFTER = timedelta(seconds=20)
 IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 15.0
-AWAY_SECONDS = 1.0
 
 
 class Reconciler:
@@ -50,24 +45,18 @@ class Reconciler:
         self._cluster, self._mirror = cluster, mirror
         self.lanes = Lanes()
         self._complete = threading.Event()
-        self._stopped = threading.Event()
         self._woken = threading.Event()  # by a list, or by the end
         self._urgent: set[UUID] = set()  # a person waits for what happens to these
         self._failures: dict[UUID, int] = {}
         self._quiet: set[UUID] = set()  # in a step that takes long
-        names = [("marks", self._listen), ("clock", self._tick), *[("looks", self._look)] * THREADS]
-        self._threads = [
-            threading.Thread(
-                target=self._until_stopped, args=[step], name=f"{cluster.slug}/{name}", daemon=True
-            )
-            for name, step in names
-        ]
+        steps = [("marks", self._listen), ("clock", self._tick), *[("looks", self._look)] * THREADS]
+        self._work = Working(cluster.slug, steps)
+        self._stopped = self._work.stopped
 
     # --- called by the watch
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self._work.start()
 
     def stop(self) -> None:
         self._stopped.set()
@@ -75,9 +64,7 @@ class Reconciler:
         self.lanes.close()
 
     def join(self, timeout: float | None = None) -> None:
-        end = time.monotonic() + (timeout or 0.0)
-        for thread in self._threads:
-            thread.join(max(0.0, end - time.monotonic()))
+        self._work.join(timeout)
 
     def listed(self) -> None:
         self._complete.set()
@@ -98,19 +85,6 @@ class Reconciler:
             self.lanes.add_noise(workspace, lane)
 
     # --- the threads
-
-    def _until_stopped(self, step: Callable[[], None]) -> None:
-        while not self._stopped.is_set():
-            try:
-                step()
-                continue
-            except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
-                log.warning("%s: the database is away: %s", self._cluster.slug, error)
-            except Exception:
-                log.exception("%s: a fault, tried again", self._cluster.slug)
-            connection.close()
-            self._stopped.wait(AWAY_SECONDS)
-        connection.close()
 
     def _look(self) -> None:
         if not self._complete.wait(AWAY_SECONDS):
@@ -146,7 +120,7 @@ class Reconciler:
 
     def _listen(self) -> None:
         """Hear of marks, and begin with those that came before."""
-        with listening() as heard:
+        with listening(CHANNEL) as heard:
             self.lanes.add_all(
                 self._rows().filter(dirty_since__isnull=False).values_list("pk", flat=True), Lane.GOES_ON
             )
@@ -187,14 +161,3 @@ class Reconciler:
 
     def _rows(self) -> QuerySet[Workspace]:
         return Workspace.objects.filter(pool__cluster=self._cluster).order_by()
-
-
-def listening() -> psycopg.Connection[tuple[str, ...]]:
-    """Return a connection of its own that hears marks."""
-    parameters = connections["default"].get_connection_params()
-    own = {
-        key: value for key, value in parameters.items() if key not in ("cursor_factory", "context", "pool")
-    }
-    heard = psycopg.connect(**own, autocommit=True)
-    heard.execute(f"LISTEN {CHANNEL}")
-    return heard

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusters.digest import HASH
-from clusters.labels import RUN
+from clusters.labels import HASH, RUN
 from clusters.models import Cluster
 from devcluster.kubelet.containers.config import expand
 from tests.workspaces.builders import ID, INSTANCE, wanted, workspace

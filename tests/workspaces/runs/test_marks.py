@@ -7,13 +7,13 @@ import threading
 import pytest
 from django.db import transaction
 
+from clusters.watch.working import listening
 from tests.cast import Cast
 from tests.shared.concurrency import elsewhere
 from tests.shared.workspace_rows import make_workspace
 from workspaces import enqueue
 from workspaces.models import Phase, Workspace
 from workspaces.runs import reconcile as reconciling
-from workspaces.runs.reconciler import listening
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -46,7 +46,7 @@ def test_a_mark_that_comes_while_a_look_is_settled_is_not_lost(cast: Cast) -> No
 
 def test_a_mark_is_heard_when_its_transaction_commits(cast: Cast) -> None:
     first, second = (make_workspace(cast, cast.alice, name=name) for name in ("a", "b"))
-    with listening() as heard:
+    with listening(enqueue.CHANNEL) as heard:
         with transaction.atomic():
             enqueue.reconcile([first.pk, second.pk])
             enqueue.reconcile([first.pk], urgent=True)
