@@ -120,7 +120,7 @@ SCOPE_HELP = {
 
 
 # Scopes that open nothing yet are not offered here; the API takes them, for scripts that ask for them in advance.
-UNUSED = (Scope.JOBS, Scope.VOLUMES)
+UNUSED = (Scope.JOBS,)
 
 
 class TokenForm(forms.Form):

@@ -91,6 +91,22 @@ class Cluster(models.Model):
         _("class for homes"), max_length=253, blank=True, help_text=_("StorageClass; empty: the default.")
     )
     home_mib = models.PositiveIntegerField(_("size of a home (MiB)"), default=10 * 1024)
+    dataset_class = models.CharField(
+        _("class for datasets"),
+        max_length=253,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("StorageClass; empty: the class for homes."),
+    )
+    shared_classes = text_list(
+        _("classes that several nodes can mount"),
+        _(
+            "StorageClasses whose volumes many nodes can mount at once (ReadWriteMany), besides those of drivers that "
+            "Berth knows."
+        ),
+        db_default=[],
+    )
     image_pull_secrets = text_list(_("image pull secrets"))
     http_proxy = models.CharField(
         _("proxy for http"),

@@ -14,7 +14,7 @@ SHARED: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
 
-ROOMS = {"portal", "monitoring", "workspaces", "quotas", "clusters", "accounts", "vitals"}
+ROOMS = {"portal", "monitoring", "workspaces", "storage", "quotas", "clusters", "accounts", "vitals"}
 _AFTER_AN_ADDRESS = "\"'`<>()[]{},;:."
 
 

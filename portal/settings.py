@@ -69,6 +69,7 @@ INSTALLED_APPS = [
     "accounts",
     "clusters",
     "quotas",
+    "storage",
     "workspaces",
     "monitoring",
     "portal",

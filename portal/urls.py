@@ -11,6 +11,7 @@ api_v1 = [
     path("", include("accounts.rest.urls")),
     path("", include("clusters.urls_api")),
     path("", include("quotas.urls_api")),
+    path("", include("storage.api.urls")),
     path("", include("workspaces.api.urls")),
     path("", include("monitoring.urls_api")),
 ]
@@ -29,6 +30,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("accounts.urls")),
     path("", include("quotas.urls")),
+    path("", include("storage.urls")),
     path("", include("monitoring.urls")),
     path("", include("workspaces.urls")),
 ]

@@ -21,11 +21,11 @@ from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.models import Installation
+from clusters.volumes import set_reclaim
 from monitoring.models import Finding, What
 from quotas.namespaces import ensuring
 from workspaces import enqueue
 from workspaces.cluster.repair import restore_finalizer
-from workspaces.cluster.volumes import set_reclaim
 from workspaces.models import Workspace
 from workspaces.runs import admin_repair
 from workspaces.state.live import RELATED
@@ -34,7 +34,7 @@ from . import looks
 from .compare import FENCES, WAYS_IN, Key, judge
 from .findings import digest_in
 from .ownership import differences, removals
-from .survey import check_against_other_rows, driver_claims, namespaces, rows_of, thing_at
+from .survey import check_against_other_rows, namespaces, other_claims, rows_of, thing_at
 from .words import why_not_accept, why_not_delete, why_not_hand_back, why_not_recreate
 
 
@@ -211,7 +211,7 @@ def is_still_so(finding: Finding, api: Api) -> bool:
         return thing is None and (key in wanted or (key.kind in FENCES and is_ours(key.namespace, api)))
     if thing is None or thing.goes or thing.uid != finding.uid:
         return False
-    found = judge(thing, rows, namespaces(), driver_claims(finding.cluster))
+    found = judge(thing, rows, namespaces(), other_claims(finding.cluster))
     checked = check_against_other_rows(finding.cluster, [found] if found else [])
     return [(one.what, digest_in(one)) for one in checked] == [(finding.what, finding.digest)]
 

@@ -131,9 +131,9 @@ def drift(
     rows: Mapping[UUID, Row],
     namespaces: Mapping[str, str],
     things: Iterable[Thing],
-    drivers: Set[str] = frozenset(),
+    others: Set[str] = frozenset(),
 ) -> Iterator[Discrepancy]:
-    """Yield the differences. `namespaces`: slugs by namespace. `drivers`: names of PVCs for pools on old nodes."""
+    """Yield the differences. `namespaces`: slugs by namespace. `others`: names of PVCs that are no workspace's."""
     missing = {key: row for row in rows.values() for key in row.wanted()}
     fences: set[Key] = set()
     unwanted: set[str] = set()
@@ -144,7 +144,7 @@ def drift(
             continue
         if thing.key.kind == "Namespace" and thing.key.name in namespaces:
             fences |= fences_of(thing.key.name)
-        found = judge(thing, rows, namespaces, drivers)
+        found = judge(thing, rows, namespaces, others)
         if found is None:
             continue
         if found.what == What.UNWANTED:
@@ -168,7 +168,7 @@ def fences_of(namespace: str) -> set[Key]:
 
 
 def judge(
-    thing: Thing, rows: Mapping[UUID, Row], namespaces: Mapping[str, str], drivers: Set[str]
+    thing: Thing, rows: Mapping[UUID, Row], namespaces: Mapping[str, str], others: Set[str]
 ) -> Discrepancy | None:
     """Return the finding about one object, or None. A name that a row wants is the row's, whatever the labels say: a
     label that anybody can write must not turn a tenant's namespace into one without an owner."""
@@ -176,7 +176,7 @@ def judge(
     known = named_in(key.name) or labelled
     row = rows.get(known) if known else None
     tenant = namespaces.get(key.name if key.kind == "Namespace" else key.namespace, thing.tenant)
-    if is_of_a_tenant(key, namespaces, drivers):
+    if is_of_a_tenant(key, namespaces, others):
         changed = thing.differences
         return Discrepancy(What.CHANGED, key, thing.uid, None, tenant, changed) if changed else None
     if row is not None and (row.state == State.MOVES or row.still_has(thing)):
@@ -200,10 +200,10 @@ def with_label(found: tuple[Difference, ...]) -> tuple[Difference, ...]:
     return found if any(one.fields == label for one in found) else (*found, Difference(label))
 
 
-def is_of_a_tenant(key: Key, namespaces: Mapping[str, str], drivers: Set[str]) -> bool:
+def is_of_a_tenant(key: Key, namespaces: Mapping[str, str], others: Set[str]) -> bool:
     if key.kind == "Namespace":
         return key.name in namespaces
-    if key.kind == "PersistentVolumeClaim" and key.name in drivers:
+    if key.kind == "PersistentVolumeClaim" and key.name in others:
         return key.namespace in namespaces
     if key.kind == "ConfigMap" and key.name.startswith(START):
         return key.namespace in namespaces  # also one that no pod uses: the next start may

@@ -19,6 +19,7 @@ from monitoring.isolation import manifests as proof
 from monitoring.models import What
 from monitoring.validation import steps as validation
 from quotas.models import Pool
+from storage.models import Volume
 from workspaces.cluster.drivers import claim_name
 from workspaces.cluster.observe import end_proven
 from workspaces.cluster.proof import remove_finalizer
@@ -44,7 +45,7 @@ def survey(cluster: Cluster, api: Api) -> SurveyResult:
     rows = rows_of(cluster)
     seen = SurveyResult(moving={row.id for row in rows.values() if row.state == State.MOVES})
     held: list[dict[str, Any]] = []
-    found = list(drift(rows, namespaces(), things(api, seen, held), driver_claims(cluster)))
+    found = list(drift(rows, namespaces(), things(api, seen, held), other_claims(cluster)))
     seen.moving |= moved(cluster, rows, {one.workspace for one in found if one.workspace})
     seen.found = check_against_other_rows(cluster, [one for one in found if one.workspace not in seen.moving])
     remove_finalizers_of_unowned_pods(held, api)
@@ -86,11 +87,11 @@ def namespaces() -> dict[str, str]:
     return {tenant.namespace: tenant.slug for tenant in Tenant.objects.only("slug")}
 
 
-def driver_claims(cluster: Cluster) -> frozenset[str]:
-    """Names of PVCs that a tenant may have after its first launch: drivers of pools on old nodes."""
-    return frozenset(
-        claim_name(pool) for pool in Pool.objects.filter(cluster=cluster).exclude(driver_path="")
-    )
+def other_claims(cluster: Cluster) -> frozenset[str]:
+    """Names of PVCs that are no workspace's: volumes, which their keeper watches, and drivers of pools on old nodes."""
+    pools = Pool.objects.filter(cluster=cluster).exclude(driver_path="")
+    volumes = Volume.objects.filter(cluster=cluster, deleted_at__isnull=True).values_list("pk", flat=True)
+    return frozenset([*map(claim_name, pools), *(f"vol-{pk}" for pk in volumes.iterator())])
 
 
 def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator[Thing]:

@@ -25,6 +25,7 @@ from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting
 from quotas.accounting import ledger
 from quotas.models import Booking, Budget, Claim
+from storage.models import Volume
 from tests.cast import Cast, make_cast
 from tests.e2e import looks
 from tests.e2e.browsing import signed_in
@@ -69,6 +70,9 @@ PAGES: dict[str, list[tuple[str, str]]] = {
         ("alice", "/tenants/demo/members/bob/remove/")
     ],
     "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
+    "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
+    "volumes/<uuid:id>/": [("bob", "/volumes/{volume}/"), ("victor", "/volumes/{volume}/")],
+    "volumes/<uuid:id>/delete/": [("bob", "/volumes/{volume}/delete/")],
     "workspaces/<uuid:id>/": [("bob", f"/workspaces/{{{phase}}}/") for phase in Phase],
     "workspaces/<uuid:id>/delete/": [("bob", "/workspaces/{ready}/delete/")],
     "workspaces/<uuid:id>/logs/": [("bob", "/workspaces/{ready}/logs/")],
@@ -109,6 +113,8 @@ NOT_READ = {
     "tenants/<slug:slug>/members/",
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",
+    "volumes/<uuid:id>/restore/",
+    "volumes/<uuid:id>/transfer/",
     "workspaces/<uuid:id>/open/",
     "workspaces/sparklines/",
 }
@@ -129,6 +135,7 @@ class Stage:
         self.people = people_of(self.cast, language)
         self.ids = {str(phase): str(one.pk) for phase, one in furnish(self.cast).items()}
         self.ids["booking"] = str(booked(self.cast).pk)
+        self.ids["volume"] = str(kept(self.cast).pk)
         self.options = {
             "color_scheme": "light",
             "reduced_motion": "reduce",
@@ -172,6 +179,26 @@ class Stage:
     def close(self) -> None:
         for window in self.windows.values():
             window.close()
+
+
+def kept(cast: Cast) -> Volume:
+    """Create a volume of bob's that could not grow, and one in his bin; return the former."""
+    common = {"tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster, "requested_mib": 4096}
+    soon = timezone.now() + timedelta(days=5)
+    Volume.objects.create(**common, name="old", kind="disk", phase="in_bin", bin_until=soon)
+    rule = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["gpu-1"]}
+    return Volume.objects.create(
+        **common,
+        name="images of the second survey",
+        kind="dataset",
+        phase="growing",
+        size_mib=2048,
+        problem="growth_failed",
+        problem_data={"raw": "no room"},
+        affinity={"nodeSelectorTerms": [{"matchExpressions": [rule]}]},
+        storage_class="net-shared",
+        access="rwx",
+    )
 
 
 def with_a_code() -> User:

@@ -17,6 +17,7 @@ from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
 from quotas.models import Booking
+from storage.models import Volume
 from tests.cast import make_cast
 from tests.shared.workspace_rows import make_workspace
 
@@ -75,7 +76,16 @@ def make_stage() -> Stage:
         ends_at=TOMORROW + timedelta(hours=1),
         units_each=1,
     )
+    volume = Volume.objects.create(
+        tenant=cast.demo,
+        owner=cast.bob.user,
+        cluster=cast.cluster,
+        name="data",
+        kind="dataset",
+        requested_mib=1024,
+    )
     ids = {
+        "volume": str(volume.pk),
         "workspace": str(workspace.pk),
         "booking": str(booking.pk),
         "notice": str(notice.pk),

@@ -39,9 +39,10 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKqP3Cr632C2dNhhgKVcon4ldUSAeKiku2yP9
 WHO = (*PEOPLE, "reader", "elsewhere")
 ENDED = ("expired", "revoked", "deactivated")
 ENDED_SESSIONS = ("deactivated", "signed out")
-# Tokens of bob with one scope, of which `jobs` and `volumes` open nothing of their own yet.
+# Tokens of bob with one scope, of which `jobs` opens nothing of its own yet.
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
+VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
 BOOKING = {
     "tenant": "demo",
     "pool": "a100",
@@ -134,11 +135,23 @@ API: dict[str, dict[str, Row]] = {
     "jobs/<uuid:id>/retry/": {"POST": NOT_YET_WRITE},
     "jobs/<uuid:id>/events/": {"GET": NOT_YET},
     "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
-    "volumes/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
-    "volumes/<uuid:id>/": {"GET": NOT_YET, "PATCH": NOT_YET_WRITE, "DELETE": NOT_YET_WRITE},
-    "volumes/<uuid:id>/snapshot/": {"POST": NOT_YET_WRITE},
-    "volumes/<uuid:id>/clone/": {"POST": NOT_YET_WRITE},
-    "volumes/<uuid:id>/restore/": {"POST": NOT_YET_WRITE},
+    "volumes/": {
+        "GET": Row("200 200 200 200 200 200 200 200"),
+        "POST": Row("201 403 201 201 201 404 403 404", VOLUME),
+    },
+    "volumes/<uuid:id>/": {
+        "GET": SEEN,
+        "PATCH": replace(MANAGED, codes="200 403 403 200 200 404 403 404", body={"name": "other"}),
+        "DELETE": MANAGED,
+    },
+    "volumes/<uuid:id>/restore/": {"POST": replace(MANAGED, codes="200 403 403 200 200 404 403 404")},
+    "volumes/<uuid:id>/transfer/": {
+        "POST": Row("200 403 403 200 200 404 403 404", {"username": "alice"}),
+    },
+    **{
+        f"volumes/<uuid:id>/{verb}/": {"POST": Row("501 501 501 501 501 404 403 404")}
+        for verb in ("snapshot", "clone", "publish")
+    },
     "alerts/": {"GET": NOT_YET},
     "agent/samples/": {"POST": NO_AGENT},
     "agent/health/": {"POST": NO_AGENT},
@@ -208,6 +221,11 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
+    "volumes/": (PAGE, REFUSED_FORM),
+    "volumes/<uuid:id>/": (SEEN_PAGE, "422 403 403 422 422 404 302"),
+    "volumes/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
+    "volumes/<uuid:id>/restore/": (NO_SUCH_METHOD, MANAGED_PAGE),
+    "volumes/<uuid:id>/transfer/": (NO_SUCH_METHOD, MANAGED_PAGE),
     "workspaces/sparklines/": (PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),
@@ -341,7 +359,8 @@ def test_the_api_answers_browsers_and_tokens_of_one_scope_with_no_more(
         lone = asked(stage, address, method, [stage.script(scope) for scope in LONE], row.body).split()
         assert set(lone) <= {own, "403"}, method
         if method == "GET" and own == "200":
-            assert lone[1:] == ["403", "403"], method
+            is_of_volumes = "volumes/" in address.name
+            assert lone[1:] == ["403", "200" if is_of_volumes else "403"], method
 
 
 @pytest.mark.parametrize("address", OF_PAGES, ids=lambda address: address.name)

@@ -33,11 +33,6 @@ urlpatterns = [
     path("jobs/<uuid:id>/retry/", not_yet("POST", write_scope=Scope.JOBS), name="job-retry"),
     path("jobs/<uuid:id>/events/", not_yet("GET"), name="job-events"),
     path("jobs/<uuid:id>/logs/", not_yet("GET"), name="job-logs"),
-    path("volumes/", not_yet("GET", "POST", write_scope=Scope.VOLUMES), name="volumes"),
-    path("volumes/<uuid:id>/", not_yet("GET", "PATCH", "DELETE", write_scope=Scope.VOLUMES), name="volume"),
-    path("volumes/<uuid:id>/snapshot/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-snapshot"),
-    path("volumes/<uuid:id>/clone/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-clone"),
-    path("volumes/<uuid:id>/restore/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-restore"),
     path("alerts/", not_yet("GET"), name="alerts"),
     path("drift/", not_yet("GET", check=is_admin), name="drift"),
     path(

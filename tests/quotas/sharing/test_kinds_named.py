@@ -13,7 +13,7 @@ from quotas.models import Sharing
 from quotas.sharing import STRATEGIES
 
 ROOT = Path(__file__).parents[3]
-PYTHON = ["portal", "monitoring", "workspaces", "quotas", "clusters", "accounts", "vitals"]
+PYTHON = ["portal", "monitoring", "workspaces", "storage", "quotas", "clusters", "accounts", "vitals"]
 PAGES = ["templates", "static"]
 MODULES = {type(strategy).__module__ for strategy in STRATEGIES.values()}
 NOT_LOOKED_AT = (

@@ -1,0 +1,31 @@
+"""Admin page for finding anybody's volumes. It changes nothing: only use cases do."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import reverse
+from django.utils.translation import gettext_lazy
+
+from accounts.admin.recorded import ReadOnlyPage
+
+from .models import Volume
+
+
+@admin.register(Volume)
+class VolumePage(ReadOnlyPage[Volume]):
+    purpose = gettext_lazy("Volumes of all people. Grow, hand on, delete and restore each on its own page.")
+    list_display = (
+        "name", "owner", "tenant", "kind", "requested_mib", "phase", "problem", "bin_until", "created_at",
+    )  # fmt: skip
+    list_filter = ("phase", "kind", "shared", "tenant", "cluster", "storage_class")
+    list_select_related = ("owner", "tenant")
+    search_fields = ("name", "owner__username", "bound_to", "=id")
+    date_hierarchy = "created_at"
+    fields = (
+        "name", "owner", "tenant", "cluster", "kind", "shared", "requested_mib", "size_mib", "phase", "problem",
+        "problem_data", "storage_class", "access", "is_enforced", "can_grow", "bound_to", "affinity", "bin_until",
+        "created_at", "deleted_at",
+    )  # fmt: skip
+
+    def public_address(self, obj: Volume) -> str:
+        return reverse("volume", args=[obj.pk]) if obj.deleted_at is None else ""

@@ -1,0 +1,103 @@
+"""Bodies of the endpoints for volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.rest.serializers import StrictSerializer
+from storage import problems
+from storage.models import LARGEST_MIB, Access, Kind, Phase, Shared, Volume
+
+
+class SourceBody(StrictSerializer):
+    """Source of a new volume: one of the two."""
+
+    snapshot = serializers.UUIDField(required=False)
+    volume = serializers.UUIDField(required=False)
+
+
+class VolumeBody(StrictSerializer):
+    tenant = serializers.CharField(max_length=40)
+    cluster = serializers.CharField(
+        required=False, default="", max_length=40, help_text="Its slug; needed where there are several."
+    )
+    name = serializers.CharField(max_length=63)
+    kind = serializers.ChoiceField(choices=Kind.choices)
+    size_mib = serializers.IntegerField(min_value=1, max_value=LARGEST_MIB)
+    shared = serializers.ChoiceField(required=False, default=Shared.NO, choices=Shared.choices)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `from`, which is a keyword in Python."""
+        return {**super().get_fields(), "from": SourceBody(required=False, allow_null=True)}
+
+
+class VolumeChangeBody(StrictSerializer):
+    """Fields that are left out stay."""
+
+    size_mib = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_MIB)
+    name = serializers.CharField(required=False, max_length=63)
+    shared = serializers.ChoiceField(required=False, choices=Shared.choices)
+
+
+class TransferBody(StrictSerializer):
+    username = serializers.CharField(max_length=150)
+
+
+class ProblemShape(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField(allow_blank=True)
+
+
+class VolumeShape(serializers.Serializer[Volume]):
+    id = serializers.UUIDField()
+    tenant = serializers.CharField(source="tenant.slug")
+    owner = serializers.CharField(source="owner.username")
+    cluster = serializers.CharField(source="cluster.slug")
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=Kind.choices)
+    shared = serializers.ChoiceField(choices=Shared.choices)
+    size_mib = serializers.IntegerField(help_text="What it has now; 0 before it is made.")
+    requested_mib = serializers.IntegerField()
+    used_mib = serializers.SerializerMethodField(help_text="Null: not known.")
+    phase = serializers.ChoiceField(choices=Phase.choices)
+    problem = serializers.SerializerMethodField()
+    node = serializers.SerializerMethodField(
+        help_text="The one node that can mount it; null: any, or none yet."
+    )
+    enforced = serializers.BooleanField(
+        source="is_enforced", help_text="False: the storage does not keep it to its size."
+    )
+    access = serializers.SerializerMethodField()
+    bin_until = serializers.DateTimeField(allow_null=True, help_text="When it is deleted for good.")
+    created_at = serializers.DateTimeField()
+
+    def get_used_mib(self, volume: Volume) -> int | None:
+        return None
+
+    def get_problem(self, volume: Volume) -> ProblemShape | None:
+        return problem_of(volume)  # type: ignore[return-value]  # the shape tells the schema its fields
+
+    def get_node(self, volume: Volume) -> str | None:
+        return volume.node or None
+
+    def get_access(self, volume: Volume) -> list[Access]:
+        return [Access(volume.access)] if volume.access else []
+
+
+def problem_of(volume: Volume) -> dict[str, str] | None:
+    """Return what is wrong with the volume in the reader's language, as {code, message, hint}."""
+    if not volume.problem:
+        return None
+    return {
+        "code": volume.problem,
+        "message": problems.sentence(volume.problem, volume.problem_data),
+        "hint": problems.hint(volume.problem, volume.problem_data),
+    }
+
+
+def volumes_json(volumes: Iterable[Volume]) -> list[dict[str, Any]]:
+    return [dict(VolumeShape(volume).data) for volume in volumes]

@@ -1,0 +1,22 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class StorageConfig(AppConfig):
+    name = "storage"
+    verbose_name = _("Storage")
+
+    def ready(self) -> None:
+        """Register what works beside the watch of a cluster, and what this room promises of a tenant's storage."""
+        from accounts.notices import words
+        from accounts.trail import trail_words as trail
+        from clusters.watch import beside
+        from quotas.allowed import storage
+
+        from . import limits, notices, trail_words
+        from .cluster.keeper import Keeper
+
+        beside.register(Keeper)
+        storage.register(limits.promised_mib)
+        words.register(notices.SUBJECT, notices.describe)
+        trail.register(trail_words.KINDS, trail_words.DONE)

@@ -1,0 +1,247 @@
+"""Create, grow, share, hand on, delete and restore volumes: each writes the row; the keeper carries it out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor, tenant_by_slug
+from accounts.errors import Conflict, Invalid, NotYet
+from accounts.locks import locked
+from accounts.models import Membership, Role, Tenant, User
+from accounts.trail import audit
+from clusters.isolation.deciding import refuse_unknown
+from clusters.models import Cluster
+from quotas.allowed import storage
+
+from . import enqueue
+from .access import RELATED, require_create, require_manage
+from .cluster.look import changing
+from .models import LARGEST_MIB, SMALLEST_MIB, Kind, Phase, Shared, Volume
+
+IN_BIN = timedelta(days=7)
+MOST_OF_A_PERSON = 200  # in one tenant
+NAME = re.compile(r"[^\W_](?:[\w .-]{0,61}[^\W_])?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """A wanted volume. `cluster`: its slug; empty where there is only one."""
+
+    name: str
+    kind: str
+    size_mib: int
+    cluster: str = ""
+    shared: str = Shared.NO
+
+
+def create(actor: Actor, tenant: str, wish: Wish) -> Volume:
+    """Create a volume of the actor's own."""
+    place = tenant_by_slug(actor, tenant)
+    with transaction.atomic(), _unique(wish.name):
+        list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))  # one at a time
+        require_create(actor, place)
+        cluster = _checked(actor, place, wish)
+        refuse_unknown(cluster)
+        storage.refuse_beyond(place, wish.size_mib, field="size_mib", hint=_hint_of_limit())
+        volume = Volume.objects.create(
+            tenant=place,
+            owner=actor.user,
+            cluster=cluster,
+            name=wish.name,
+            kind=wish.kind,
+            shared=wish.shared,
+            requested_mib=wish.size_mib,
+            storage_class=class_for(wish.kind, cluster),
+        )
+        _record(actor, volume, "create", kind=volume.kind, size_mib=volume.requested_mib)
+        enqueue.look([volume.pk])
+    return volume
+
+
+def class_for(kind: str, cluster: Cluster) -> str:
+    """Return the storage class for a kind of volume; empty: the cluster's default."""
+    if kind == Kind.DATASET and cluster.dataset_class:
+        return cluster.dataset_class
+    return cluster.disk_class if kind == Kind.DISK else cluster.home_class
+
+
+def change(actor: Actor, volume: Volume, wanted: Mapping[str, Any]) -> bool:
+    """Change size, name or sharing: all of it or nothing. Return True if the cluster has something to do."""
+    require_manage(actor, volume)
+    with transaction.atomic(), _unique(wanted.get("name", volume.name)):
+        with changing(volume) as row:
+            refuse_binned(row)
+            if faults := _faults_of_name(wanted.get("name", row.name)):
+                raise _invalid(faults)
+            grows = "size_mib" in wanted and _grow(row, wanted["size_mib"])
+            for name in {"name", "shared"} & wanted.keys():
+                setattr(row, name, wanted[name])
+        _record(actor, row, "change", **wanted)
+        if grows:
+            enqueue.look([row.pk])
+    return grows
+
+
+def _grow(row: Volume, size_mib: int) -> bool:
+    """Request another size. Less is possible only where a growth failed, and above what is there."""
+    if size_mib == row.requested_mib:
+        return False
+    if not SMALLEST_MIB <= size_mib <= LARGEST_MIB:
+        raise _invalid({"size_mib": [_("Use 64 MiB or more.")]})
+    gives_up = row.problem == "growth_failed" and size_mib > row.size_mib
+    if size_mib < row.requested_mib and not gives_up:
+        text = _("A volume cannot be made smaller: it has %(size)s MiB.") % {"size": row.requested_mib}
+        hint = _("Create a smaller volume and copy the files.")
+        raise Invalid("cannot_shrink", text, hint, fields={"size_mib": [text]})
+    if not row.can_grow and size_mib > row.requested_mib:
+        text = _("Volumes of the storage class %(name)s cannot grow.") % {"name": row.storage_class}
+        hint = _("Create a larger volume and copy the files, or ask your admin to allow volume expansion.")
+        raise Invalid("cannot_grow", text, hint, fields={"size_mib": [text]})
+    if size_mib > row.requested_mib:
+        storage.refuse_beyond(
+            row.tenant, size_mib - row.requested_mib, field="size_mib", hint=_hint_of_limit()
+        )
+    row.requested_mib, row.problem, row.problem_data = size_mib, "", {}
+    if row.size_mib:
+        row.phase = Phase.GROWING
+    return True
+
+
+def delete(actor: Actor, volume: Volume, *, now: bool = False) -> bool:
+    """Put the volume into the bin for 7 days; `now`: delete it with its data, from the bin too."""
+    require_manage(actor, volume)
+    with transaction.atomic():
+        with changing(volume) as row:
+            if row.is_due or (row.bin_until and not now):
+                return False
+            row.bin_until = timezone.now() + (timedelta() if now else IN_BIN)
+            row.phase = Phase.DELETING if now else Phase.IN_BIN
+        _record(actor, row, "delete_now" if now else "delete")
+        enqueue.look([row.pk])
+    return True
+
+
+def restore(actor: Actor, volume: Volume) -> bool:
+    """Take the volume out of the bin. False: it is in none."""
+    require_manage(actor, volume)
+    with transaction.atomic(), _unique(volume.name):
+        with changing(volume) as row:
+            if row.bin_until is None:
+                return False
+            if row.is_due:
+                raise Conflict(
+                    "being_deleted",
+                    _("This volume is being deleted with its data."),
+                    _("It cannot be restored. Ask your admin for a backup."),
+                )
+            row.bin_until, row.phase = None, Phase.READY if row.size_mib else Phase.PENDING
+        _record(actor, row, "restore")
+        enqueue.look([row.pk])
+    return True
+
+
+def transfer(actor: Actor, volume: Volume, username: str) -> bool:
+    """Hand the volume to another member of its tenant. False: it is theirs already."""
+    require_manage(actor, volume)
+    with transaction.atomic(), _unique(volume.name):
+        to = Membership.objects.filter(tenant=volume.tenant, user__username=username).first()
+        if to is None or to.role == Role.VIEWER:
+            text = _("“%(username)s” can have no volumes in this tenant.") % {"username": username}
+            hint = _("Name a member or an owner of the tenant.")
+            raise Invalid("not_a_member", text, hint, fields={"username": [text]})
+        with changing(volume) as row:
+            refuse_binned(row)
+            if row.owner_id == to.user_id:
+                return False
+            before, row.owner = row.owner.get_username(), to.user
+        _record(actor, row, "transfer", to=username, before=before)
+    return True
+
+
+# --- checks
+
+
+def _checked(actor: Actor, tenant: Tenant, wish: Wish) -> Cluster:
+    """Return the cluster. Raise a refusal with all faulty fields at once."""
+    if wish.kind == Kind.HOME:
+        text = _("A home makes itself at your first launch.")
+        raise Invalid("made_by_itself", text, _("Create a disk or a dataset."), fields={"kind": [text]})
+    if wish.kind == Kind.SCRATCH:
+        text = _("“%(name)s” is not available yet.") % {"name": wish.kind}
+        raise NotYet("not_yet", text, _("Create a disk or a dataset."), fields={"kind": [text]})
+    faults = _faults_of_name(wish.name)
+    if not SMALLEST_MIB <= wish.size_mib <= LARGEST_MIB:
+        faults["size_mib"] = [_("Use 64 MiB or more.")]
+    clusters = list(Cluster.objects.filter(slug=wish.cluster) if wish.cluster else Cluster.objects.all()[:2])
+    if len(clusters) != 1:
+        faults["cluster"] = [
+            _("There is no cluster “%(slug)s”.") % {"slug": wish.cluster}
+            if wish.cluster
+            else _("Name the cluster: there are several.")
+        ]
+    if faults:
+        raise _invalid(faults)
+    if Volume.objects.filter(tenant=tenant, owner=actor.user, deleted_at=None).count() >= MOST_OF_A_PERSON:
+        text = _("You have %(most)s volumes in this tenant, the most that are possible.")
+        raise Invalid(
+            "too_many_volumes", text % {"most": MOST_OF_A_PERSON}, _("Delete one that you do not need.")
+        )
+    return clusters[0]
+
+
+def _faults_of_name(name: str) -> dict[str, Sequence[str]]:
+    if NAME.fullmatch(name):
+        return {}
+    return {
+        "name": [
+            _("Use 1 to 63 letters, digits, spaces, dots, dashes; begin and end with a letter or digit.")
+        ]
+    }
+
+
+def _invalid(faults: Mapping[str, Sequence[str]]) -> Invalid:
+    return Invalid("invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=faults)
+
+
+def refuse_binned(row: Volume) -> None:
+    if row.bin_until is not None or row.deleted_at:
+        raise Conflict("in_bin", _("This volume is in the bin."), _("Restore it first."))
+
+
+@contextmanager
+def _unique(name: str) -> Iterator[None]:
+    """Refuse a name that the owner has already in the tenant. It must be inside the transaction."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        if "one_volume_of_a_name" not in str(error):
+            raise
+        raise Conflict(
+            "name_taken",
+            _("Its owner already has a volume “%(name)s” in this tenant.") % {"name": name},
+            _("Choose another name, or rename the other one."),
+            fields={"name": [_("Already taken.")]},
+        ) from None
+
+
+def _hint_of_limit() -> str:
+    return _("Request less, delete what nobody needs (the bin counts too), or ask your admin for more quota.")
+
+
+def _record(actor: Actor, volume: Volume, verb: str, **data: Any) -> None:
+    audit.record(actor, f"volume.{verb}", target=volume, tenant=volume.tenant, data=data)
+
+
+def fresh(volume: Volume) -> Volume:
+    """Return the row as it is now."""
+    return Volume.objects.select_related(*RELATED).get(pk=volume.pk)

@@ -1,0 +1,56 @@
+"""Judgement of storage classes: what each can do, by its object and its provisioner. Pure.
+
+Kubernetes does not say which access modes a class has, nor whether it enforces a volume's size: Berth knows the common
+drivers, and an admin names the other classes in the cluster's settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from storage.models import Access, Kind
+
+# Parts of provisioners' names whose volumes several nodes can mount at once, each from its driver's documentation.
+SHARED_DRIVERS = (
+    "cephfs.csi.ceph.com", "nfs.csi.ceph.com", "nfs.csi.k8s.io", "nfs-subdir-external-provisioner",
+    "efs.csi.aws.com", "fsx.csi.aws.com", "file.csi.azure.com", "filestore.csi.storage.gke.io", "csi.juicefs.com",
+    "driver.longhorn.io", "spectrumscale.csi.ibm.com", "csi.weka.io", "beegfs.csi.netapp.com", "nas.csi.",
+    "org.democratic-csi.nfs", "csi.vastdata.com", "lustre", "hostpath.csi.k8s.io", "net.devcluster.local",
+)  # fmt: skip
+# Those that give a volume all the room there is, whatever was requested.
+UNLIMITED_DRIVERS = (
+    "rancher.io/local-path", "minikube-hostpath", "docker.io/hostpath", "hostpath.csi.k8s.io", "openebs.io/local",
+    "nfs.csi.k8s.io", "nfs-subdir-external-provisioner", "microk8s.io/hostpath",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Class:
+    """A storage class. `binds_first`: its volumes are made on the node of the first run that mounts them."""
+
+    name: str
+    can_grow: bool
+    binds_first: bool
+    is_shared: bool
+    is_enforced: bool
+
+
+def judge(body: Mapping[str, Any], shared_classes: Collection[str] = ()) -> Class:
+    """Judge a StorageClass. `shared_classes`: names of those that an admin says several nodes can mount."""
+    name, provisioner = body["metadata"]["name"], body.get("provisioner", "")
+    return Class(
+        name=name,
+        can_grow=bool(body.get("allowVolumeExpansion")),
+        binds_first=body.get("volumeBindingMode") == "WaitForFirstConsumer",
+        is_shared=name in shared_classes or any(part in provisioner for part in SHARED_DRIVERS),
+        is_enforced=not any(part in provisioner for part in UNLIMITED_DRIVERS),
+    )
+
+
+def access_for(kind: str, found: Class | None) -> Access:
+    """Return the access that a new volume asks for: a local disk is for one node, others for several if possible."""
+    if kind != Kind.DISK and found is not None and found.is_shared:
+        return Access.MANY
+    return Access.NODE

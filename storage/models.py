@@ -1,0 +1,138 @@
+"""Volumes: what their owner wants, and what was last seen of each in its cluster."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Tenant
+from accounts.text import visible
+from clusters.models import Cluster
+
+SMALLEST_MIB = 64
+LARGEST_MIB = 2**31 - 1
+
+
+class Kind(models.TextChoices):
+    HOME = "home", _("home")
+    DISK = "disk", _("local disk")
+    DATASET = "dataset", _("dataset")
+    SCRATCH = "scratch", _("scratch")
+
+
+class Phase(models.TextChoices):
+    PENDING = "pending", _("being created")
+    READY = "ready", _("ready")
+    GROWING = "growing", _("growing")
+    IN_BIN = "in_bin", _("in the bin")
+    DELETING = "deleting", _("being deleted")
+    FAILED = "failed", _("failed")
+    DELETED = "deleted", _("deleted")
+
+
+class Shared(models.TextChoices):
+    NO = "no", _("nobody else")
+    READ = "read", _("its tenant, to read")
+    WRITE = "write", _("its tenant, to read and write")
+
+
+class Access(models.TextChoices):
+    """Number of nodes and pods that may mount it at once, as its PVC says."""
+
+    MANY = "rwx", _("several nodes at once")
+    NODE = "rwo", _("one node at a time")
+    POD = "rwop", _("one run at a time")
+
+
+class Volume(models.Model):
+    """Storage of one person in one tenant and cluster. Its PVC carries its id; the data outlives the PVC."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="volumes", verbose_name=_("tenant")
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="volumes", verbose_name=_("owner")
+    )
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="+", verbose_name=_("cluster")
+    )
+    name = models.CharField(_("name"), max_length=63, validators=[visible])
+    kind = models.CharField(_("kind"), max_length=8, choices=Kind)
+    shared = models.CharField(_("shared with"), max_length=8, choices=Shared, default=Shared.NO)
+    requested_mib = models.PositiveIntegerField(_("requested size (MiB)"))
+    # When it leaves the bin for good; empty: it is not in the bin.
+    bin_until = models.DateTimeField(_("deleted for good at"), null=True)
+
+    # What was last seen. A size of 0: nothing was made for it yet.
+    phase = models.CharField(_("phase"), max_length=8, choices=Phase, default=Phase.PENDING)
+    problem = models.CharField(max_length=64, blank=True)
+    problem_data = models.JSONField(default=dict)
+    size_mib = models.PositiveIntegerField(_("size (MiB)"), default=0)
+    storage_class = models.CharField(_("storage class"), max_length=253, blank=True)
+    access = models.CharField(_("access"), max_length=4, choices=Access, blank=True)
+    is_enforced = models.BooleanField(_("size is enforced"), default=True)
+    can_grow = models.BooleanField(_("can grow"), default=True)
+    # The cluster's volume behind the PVC, once bound; and the nodes that can mount it (empty: any).
+    bound_to = models.CharField(_("persistent volume"), max_length=253, blank=True)
+    affinity = models.JSONField(default=dict)
+
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
+    deleted_at = models.DateTimeField(_("deleted at"), null=True)
+    # Set by a request for a look, cleared by the look that saw the last one.
+    dirty_since = models.DateTimeField(null=True)
+    dirty_marks = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        verbose_name = _("volume")
+        verbose_name_plural = _("volumes")
+        ordering: ClassVar = ["-created_at", "id"]
+        indexes: ClassVar = [
+            models.Index(fields=["-created_at", "-id"], name="volume_newest"),
+            models.Index(fields=["cluster"], condition=Q(dirty_since__isnull=False), name="volume_marked"),
+            models.Index(fields=["bin_until"], condition=Q(bin_until__isnull=False), name="volume_in_bin"),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "owner", "name"],
+                condition=Q(deleted_at__isnull=True, bin_until__isnull=True),
+                name="one_volume_of_a_name_per_person_and_tenant",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def object_name(self) -> str:
+        """Name of its PVC."""
+        return f"vol-{self.id}"
+
+    @property
+    def is_due(self) -> bool:
+        """True once its time in the bin is over: it is deleted, and cannot be restored."""
+        return self.bin_until is not None and self.bin_until <= timezone.now()
+
+    @property
+    def node(self) -> str:
+        """The one node that can mount it; empty if there are several, or it is not known yet."""
+        terms = self.affinity.get("nodeSelectorTerms") or []
+        found = {
+            value
+            for term in terms
+            for rule in (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ()))
+            if rule.get("key") in NODE_KEYS and rule.get("operator") == "In"
+            for value in rule.get("values") or ()
+        }
+        return found.pop() if len(found) == 1 else ""
+
+
+# Labels by which drivers of local disks name a node.
+NODE_KEYS = ("kubernetes.io/hostname", "metadata.name", "topology.topolvm.io/node", "openebs.io/nodename")

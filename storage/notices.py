@@ -1,0 +1,58 @@
+"""The notice that data is in danger: for its owner and all admins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.models import User
+from accounts.notices.kinds import Kind
+from accounts.notices.models import Notice
+from accounts.notices.notifying import notify
+from accounts.notices.words import Words
+
+from . import access, problems
+from .models import Volume
+
+SUBJECT = "volume"
+
+
+def alarm(volume: Volume) -> None:
+    """Notify of the volume's problem, in the transaction that found it."""
+    admins = User.objects.filter(is_staff=True, is_active=True)
+    notify(
+        Kind.HEALTH,
+        list({volume.owner, *admins}),
+        subject=SUBJECT,
+        subject_id=volume.pk,
+        key=f"{SUBJECT} {volume.pk} {volume.problem} {timezone.now().isoformat()}",
+        data={"code": volume.problem, "data": volume.problem_data},
+    )
+
+
+def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
+    """Words by notice, for volumes that the person may still see."""
+    ids = {notice.subject_id for notice in notices}
+    volumes = access.visible(Actor(user)).in_bulk(ids)
+    return {
+        notice.pk: _words(notice, volumes[notice.subject_id])
+        for notice in notices
+        if notice.subject_id in volumes
+    }
+
+
+def _words(notice: Notice, volume: Volume) -> Words:
+    code, data = notice.data["code"], notice.data["data"]
+    return Words(
+        title=_("“%(name)s”: a problem with its data") % {"name": volume.name},
+        text=problems.sentence(code, data),
+        hint=problems.hint(code, data),
+        path=reverse("volume", args=[volume.pk]),
+        action=_("Open its page"),
+        is_past=volume.problem != code,
+    )

@@ -1,0 +1,84 @@
+"""Forms that create and change a volume. They check form only; `changes.py` decides what is possible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from accounts.access import Actor, roles_of
+from accounts.models import Membership, Role, Tenant
+from clusters.models import Cluster
+from storage.changes import Wish
+from storage.models import Kind, Shared, Volume
+
+MIB = 1024
+CREATED = (Kind.DISK, Kind.DATASET)
+KIND_HELP = _(
+    "A disk is fast and lies on one node: a run that mounts it starts there. A dataset lies on the network."
+)
+
+
+class NameForm(forms.Form):
+    name = forms.CharField(
+        label=_("Name"), max_length=63, widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    shared = forms.ChoiceField(label=_("Shared with"), choices=Shared.choices, initial=Shared.NO)
+
+
+class SizeForm(forms.Form):
+    size_gib = forms.DecimalField(
+        label=_("Size"),
+        min_value=0,
+        max_digits=9,
+        decimal_places=3,
+        help_text=_("It can grow later, not shrink."),
+    )
+
+    def size_mib(self) -> int:
+        return int(self.cleaned_data["size_gib"] * MIB)
+
+
+class CreateForm(NameForm, SizeForm):
+    tenant = forms.ModelChoiceField(
+        Tenant.objects.none(), label=_("Tenant"), to_field_name="slug", empty_label=None
+    )
+    cluster = forms.ModelChoiceField(
+        Cluster.objects.none(), label=_("Cluster"), to_field_name="slug", empty_label=None
+    )
+    kind = forms.ChoiceField(
+        label=_("Kind"), choices=[(kind.value, kind.label) for kind in CREATED], help_text=KIND_HELP
+    )
+
+    field_order = ("tenant", "cluster", "name", "kind", "size_gib", "shared")
+
+    def __init__(self, actor: Actor, data: Any = None, *, tenant: Tenant | None = None) -> None:
+        super().__init__(data, initial={"tenant": tenant and tenant.slug, "size_gib": 10})
+        tenants, clusters = self.fields["tenant"], self.fields["cluster"]
+        assert isinstance(tenants, forms.ModelChoiceField)
+        assert isinstance(clusters, forms.ModelChoiceField)
+        able = [found.pk for found, role in roles_of(actor) if role != Role.VIEWER]
+        tenants.queryset = Tenant.objects.filter(pk__in=able).order_by("name")
+        clusters.queryset = Cluster.objects.order_by("name")
+        self.may_create = bool(able)
+
+    def asked(self) -> tuple[str, Wish]:
+        values = self.cleaned_data
+        names = ("name", "kind", "shared")
+        wish = Wish(
+            **{name: values[name] for name in names}, size_mib=self.size_mib(), cluster=values["cluster"].slug
+        )
+        return values["tenant"].slug, wish
+
+
+class TransferForm(forms.Form):
+    username = forms.ChoiceField(label=_("New owner"))
+
+    def __init__(self, volume: Volume, data: Any = None) -> None:
+        super().__init__(data)
+        people = Membership.objects.filter(tenant=volume.tenant).exclude(role=Role.VIEWER)
+        names = people.exclude(user=volume.owner).order_by("user__username")
+        choice = self.fields["username"]
+        assert isinstance(choice, forms.ChoiceField)
+        choice.choices = [(name, name) for name in names.values_list("user__username", flat=True)]

@@ -1,0 +1,53 @@
+"""Texts of what is wrong with a volume. Codes of the cluster's own messages have their texts in `clusters/causes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from clusters import explain
+
+
+class Line(NamedTuple):
+    sentence: Promise
+    hint: Promise
+
+
+LINES: dict[str, Line] = {
+    "volume_deleted": Line(
+        _("Somebody deletes its storage %(claim)s in the cluster. The data is kept."),
+        _("Berth makes it available again. Tell an admin: nobody should delete it there."),
+    ),
+    "volume_lost": Line(
+        _("Its storage was deleted in the cluster, and %(volume)s is no longer available."),
+        _("Ask your admin for that persistent volume. Berth does not use an empty one instead."),
+    ),
+    "growth_failed": Line(
+        _("The storage could not give it the requested size."),
+        _("Request a smaller size, or ask your admin whether the storage is full."),
+    ),
+    "grows_at_next_start": Line(
+        _("Its new size takes effect at the next start of a run that uses it."),
+        _("Stop and start the workspace that mounts it."),
+    ),
+    "namespace_foreign": Line(
+        _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
+        _("Ask an admin to remove or rename it. Berth never takes over a namespace of others."),
+    ),
+    "namespace_terminating": Line(
+        _("The namespace %(namespace)s is being deleted."), _("It is created again as soon as it is gone.")
+    ),
+}
+
+
+def sentence(code: str, data: Mapping[str, Any]) -> str:
+    line = LINES.get(code)
+    return str(line.sentence) % data if line else explain.sentence(code, data)
+
+
+def hint(code: str, data: Mapping[str, Any]) -> str:
+    line = LINES.get(code)
+    return str(line.hint) if line else explain.hint(code, data)

@@ -1,0 +1,49 @@
+"""Volumes kept step by step against a real HTTP Kubernetes API: nothing works in the background."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clusters.models import Installation
+from storage import changes
+from storage.cluster.look import look
+from storage.models import Volume
+from tests.cast import Cast
+from tests.shared.looking import listed
+
+ENOUGH_SECONDS = 60
+
+
+def created(
+    house: Cast, name: str = "data", kind: str = "dataset", size_mib: int = 128, **wish: Any
+) -> Volume:
+    """Create a volume of alice's on the class for its kind that the trial cluster has."""
+    house.cluster.disk_class, house.cluster.dataset_class = "local-fast", "net-shared"
+    house.cluster.save()
+    wanted = changes.Wish(name=name, kind=kind, size_mib=size_mib, **wish)
+    return changes.create(house.alice, house.demo.slug, wanted)
+
+
+def keep(volume: Volume, done: Callable[[Volume], bool], seconds: float = ENOUGH_SECONDS) -> Volume:
+    """Look at the volume again and again until it is as expected."""
+    deadline = time.monotonic() + seconds
+    while True:
+        row = Volume.objects.select_related("tenant", "cluster", "owner").get(pk=volume.pk)
+        if done(row):
+            return row
+        if time.monotonic() > deadline:
+            pytest.fail(f"still {row.phase}: {row.problem} {row.problem_data}")
+        look(row, listed(row.cluster, row.tenant.namespace), Installation.current_id())
+        time.sleep(0.02)
+
+
+def in_phase(phase: str) -> Callable[[Volume], bool]:
+    return lambda volume: volume.phase == phase and volume.dirty_since is None
+
+
+def with_problem(code: str) -> Callable[[Volume], bool]:
+    return lambda volume: volume.problem == code
