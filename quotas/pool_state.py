@@ -12,14 +12,14 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from quotas import holders
+from quotas import holders, leases
 from quotas.accounting import budgets
 from quotas.allowed.usage import held_by_people, held_by_tenants, used_lately
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
 from quotas.pools import health
 from quotas.pools.following import Affinities, nodes_to_follow
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
-from quotas.scheduling import Booked, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting
+from quotas.scheduling import Booked, Lease, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting
 
 # Allowance for startup: a run's lifetime begins when it is ready.
 START_MARGIN = timedelta(minutes=15)
@@ -46,10 +46,16 @@ def read_all(
     seen = nodes_of(queues) if seen is None else seen
     queues = {pool: list(claims) for pool, claims in queues.items()}
     bound = holders.affinities_of(chain.from_iterable(queues.values()))
+    asking = {claim.holder_id for claim in chain.from_iterable(queues.values()) if claim.holder_id}
+    wanted = leases.wanted(asking) if asking else {}
     waiting = {
-        pool.id: tuple(as_waiting(claim, _only(claim, bound, seen[pool.id])) for claim in claims)
+        pool.id: tuple(
+            as_waiting(claim, _only(claim, bound, seen[pool.id]), wanted.get(claim.holder_id, ()))
+            for claim in claims
+        )
         for pool, claims in queues.items()
     }
+    held = leases.held(wanted)
     bookings = booked(queues, now)
     tenants = {
         pool.id: {claim.tenant for claim in waiting[pool.id]}
@@ -71,6 +77,7 @@ def read_all(
             grace=settings.RECLAIM_GRACE,
             out=health.told(pool, seen[pool.id].out),
             resting=seen[pool.id].resting,
+            leased=held,
         )
         for pool in queues
     }
@@ -88,7 +95,7 @@ WAITING = (
 )  # fmt: skip
 
 
-def as_waiting(claim: Any, only: frozenset[str] | None = None) -> Waiting:
+def as_waiting(claim: Any, only: frozenset[str] | None = None, asks: tuple[Lease, ...] = ()) -> Waiting:
     return Waiting(
         claim=claim.id,
         tenant=claim.tenant_id,
@@ -101,6 +108,7 @@ def as_waiting(claim: Any, only: frozenset[str] | None = None) -> Waiting:
         user=claim.user_id,
         lasts=lasts(claim.max_runtime_minutes),
         returns_first=claim.returns_first,
+        leases=asks,
     )
 
 

@@ -233,6 +233,10 @@ REASONS = {
         _("Its files are on %(on)s, which does not belong to this pool."),
         _("Choose a pool with that node, or launch a new workspace."),
     ),
+    "volume_in_use": (
+        _("“%(volume)s” is in use by %(by)s. A run that writes to it has it alone."),
+        _("Starts automatically when it is free. Ask them to stop, or mount it read-only if they read, too."),
+    ),
     "no_free_cpu": (
         _("You requested %(asked)s CPU cores, and the suitable nodes have at most %(free)s free."),
         GIVEN_BACK,
@@ -271,6 +275,8 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
     amounts = {name: value for name, value in data.items() if name != "out"}
     if "on" in data:
         amounts["on"] = str(_(", ")).join(data["on"])
+    if "by" in data:
+        amounts["by"] = str(_(", ")).join(data["by"])
     amounts |= {f"whole_{name}": ceil(data[name]) for name in WHOLE if name in data}
     return " ".join(
         [str(REASONS[code][0] % _for_people(code, amounts)), *health.words(data.get("out") or {})]

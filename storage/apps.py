@@ -11,12 +11,15 @@ class StorageConfig(AppConfig):
         from accounts.notices import words
         from accounts.trail import trail_words as trail
         from clusters.watch import beside
+        from quotas import leases
         from quotas.allowed import storage
 
         from . import limits, notices, trail_words
         from .cluster.keeper import Keeper
+        from .leasing import Leases
 
         beside.register(Keeper)
+        leases.register(Leases())
         storage.register(limits.promised_mib)
         words.register(notices.SUBJECT, notices.describe)
         trail.register(trail_words.KINDS, trail_words.DONE)

@@ -20,11 +20,13 @@ from accounts.models import Membership, Role, Tenant, User
 from accounts.trail import audit
 from clusters.isolation.deciding import refuse_unknown
 from clusters.models import Cluster
+from quotas import admission
 from quotas.allowed import storage
 
 from . import enqueue
 from .access import RELATED, require_create, require_manage
 from .cluster.look import changing
+from .leasing import Leases
 from .models import LARGEST_MIB, SMALLEST_MIB, Kind, Phase, Shared, Volume
 
 IN_BIN = timedelta(days=7)
@@ -120,14 +122,29 @@ def delete(actor: Actor, volume: Volume, *, now: bool = False) -> bool:
     """Put the volume into the bin for 7 days; `now`: delete it with its data, from the bin too."""
     require_manage(actor, volume)
     with transaction.atomic():
+        admission.lock(volume.cluster_id)  # no run that mounts it is admitted meanwhile
         with changing(volume) as row:
             if row.is_due or (row.bin_until and not now):
                 return False
+            _refuse_in_use(row)
             row.bin_until = timezone.now() + (timedelta() if now else IN_BIN)
             row.phase = Phase.DELETING if now else Phase.IN_BIN
         _record(actor, row, "delete_now" if now else "delete")
         enqueue.look([row.pk])
     return True
+
+
+def _refuse_in_use(row: Volume) -> None:
+    held = Leases().held([row.pk])
+    if not held:
+        return
+    by = ", ".join(sorted(lease.holder_name for lease in held))
+    raise Conflict(
+        "in_use",
+        _("“%(volume)s” is mounted by %(by)s.") % {"volume": row.name, "by": by},
+        _("Stop what uses it first."),
+        fields={"by": [lease.holder_name for lease in held]},
+    )
 
 
 def restore(actor: Actor, volume: Volume) -> bool:

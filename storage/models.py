@@ -134,5 +134,21 @@ class Volume(models.Model):
         return found.pop() if len(found) == 1 else ""
 
 
+class Mount(models.Model):
+    """Volume that each run of a holder (a workspace, a job) mounts at a path."""
+
+    volume = models.ForeignKey(Volume, on_delete=models.PROTECT, related_name="mounts")
+    holder = models.UUIDField(db_index=True)
+    path = models.CharField(max_length=240)
+    read_only = models.BooleanField()
+
+    class Meta:
+        ordering: ClassVar = ["holder", "path"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["holder", "volume"], name="one_mount_of_a_volume_per_holder"),
+            models.UniqueConstraint(fields=["holder", "path"], name="one_mount_at_a_path_per_holder"),
+        ]
+
+
 # Labels by which drivers of local disks name a node.
 NODE_KEYS = ("kubernetes.io/hostname", "metadata.name", "topology.topolvm.io/node", "openebs.io/nodename")

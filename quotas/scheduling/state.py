@@ -150,6 +150,24 @@ class NodeState:
 
 
 @dataclass(frozen=True)
+class Lease:
+    """Use of a volume by a holder's run. A writer excludes all others; readers share, unless only one can mount it."""
+
+    volume: UUID
+    name: str
+    holder: UUID
+    holder_name: str
+    writes: bool = False
+    is_exclusive: bool = False
+
+    def excludes(self, other: Lease) -> bool:
+        """Return True if the two runs must not be at the same time."""
+        if self.volume != other.volume or self.holder == other.holder:
+            return False
+        return self.writes or other.writes or self.is_exclusive or other.is_exclusive
+
+
+@dataclass(frozen=True)
 class Reason:
     code: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -170,6 +188,7 @@ class Waiting:
     # Longest time that it runs; None: until stopped.
     lasts: timedelta | None = None
     returns_first: bool = False
+    leases: tuple[Lease, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -239,6 +258,8 @@ class PoolState:
     out: Mapping[str, int] = field(default_factory=dict)
     # Nodes of the pool that take nothing new now.
     resting: frozenset[str] = frozenset()
+    # Leases that runs hold on volumes which a claim here asks for.
+    leased: tuple[Lease, ...] = ()
 
 
 @dataclass(frozen=True)

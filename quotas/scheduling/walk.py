@@ -4,6 +4,7 @@ Later claims cannot use a reservation, so no claim is delayed by a later one (co
 starts now if it fits beside all reservations, or is certain to end before them. If nobody knows when a run ends, the
 node that lacks least is reserved from the first moment at which it might have room.
 
+A claim that waits for a volume reserves nothing but its turn there.
 A claim at a limit of its tenant or person reserves nothing, and holds back later claims that need more of that limit.
 A claim that no node could ever hold, that is in back-off or out of budget, holds back nobody.
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from .leases import Leases
 from .order import ordered, promised, with_a_place, within_own
 from .places import Places
 from .reclaim import OWNER_WAITS, Need, Preemption
@@ -55,6 +57,7 @@ class Walk:
         self.admitted: dict[UUID, Admitted] = {}
         self.reserved: dict[UUID, Reserved] = {}
         self.limited: dict[UUID, Reason] = {}
+        self.leases = Leases(state.leased)
         for claim in self.order:
             if claim.claim in booked:
                 self._takes_its_place(claim)
@@ -65,7 +68,11 @@ class Walk:
             self.lent.has_turn(claim.claim)
 
     def _takes_its_place(self, claim: Waiting) -> bool:
-        """Start the claim in a booked place. Return True if it started or waits for a limit."""
+        """Start the claim in a booked place. Return True if it started or waits for a limit or a volume."""
+        if (in_use := self.leases.in_the_way(claim)) is not None:
+            self.limited[claim.claim] = in_use
+            self.leases.take(claim)  # later ones wait behind it, or readers would keep a writer out for ever
+            return True
         limit = self._limit(claim)
         if limit is not None:
             self.limited[claim.claim] = limit
@@ -110,6 +117,7 @@ class Walk:
         self.nodes.start(line, Held(claim.claim, claim.need, self.now, until))
         self.shares.keep(claim, self.now, until)
         self.lent.starts(claim, until)
+        self.leases.take(claim)
         must_end_at = None if kept_from == FOREVER else kept_from
         self.admitted[claim.claim] = Admitted(claim.claim, line.name, booking, must_end_at)
 
@@ -123,6 +131,8 @@ class Walk:
     def later(self, claim: Waiting) -> datetime | None:
         """Reserve and return the start of a claim in back-off or at a limit, after all others; None: unknown."""
         not_before = self.now
+        if self.leases.in_the_way(claim) is not None:
+            return None
         if claim.claim in self.standing_by:
             if claim.not_before is None or not backs_off(self.state, claim):
                 return None

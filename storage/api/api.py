@@ -52,7 +52,8 @@ class VolumesView(ListView):
         responses=answers({200: VolumeShape(many=True)}),
     )
     def get(self, request: Request) -> Response:
-        return self.page()
+        rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(volumes_json(rows or []))
 
     @extend_schema(
         summary=gettext_noop("Create a volume"),

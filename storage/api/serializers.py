@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
 from storage import problems
+from storage.leasing import NO_USE, Use, uses_of
 from storage.models import LARGEST_MIB, Access, Kind, Phase, Shared, Volume
 
 
@@ -52,6 +54,12 @@ class ProblemShape(serializers.Serializer[Any]):
     hint = serializers.CharField(allow_blank=True)
 
 
+class LeaseShape(serializers.Serializer[Any]):
+    mode = serializers.ChoiceField(choices=["free", "writer", "readers"])
+    holders = serializers.ListField(child=serializers.CharField())
+    waiting = serializers.ListField(child=serializers.CharField())
+
+
 class VolumeShape(serializers.Serializer[Volume]):
     id = serializers.UUIDField()
     tenant = serializers.CharField(source="tenant.slug")
@@ -72,14 +80,32 @@ class VolumeShape(serializers.Serializer[Volume]):
         source="is_enforced", help_text="False: the storage does not keep it to its size."
     )
     access = serializers.SerializerMethodField()
+    mounts = serializers.SerializerMethodField(help_text="Runs that have it mounted now.")
+    lease = serializers.SerializerMethodField()
+    versions = serializers.SerializerMethodField(help_text="Not built yet: empty.")
     bin_until = serializers.DateTimeField(allow_null=True, help_text="When it is deleted for good.")
     created_at = serializers.DateTimeField()
 
     def get_used_mib(self, volume: Volume) -> int | None:
         return None
 
-    def get_problem(self, volume: Volume) -> ProblemShape | None:
-        return problem_of(volume)  # type: ignore[return-value]  # the shape tells the schema its fields
+    def get_mounts(self, volume: Volume) -> list[dict[str, Any]]:
+        return self._uses(volume).mounts
+
+    @extend_schema_field(LeaseShape)
+    def get_lease(self, volume: Volume) -> dict[str, Any]:
+        return self._uses(volume).lease
+
+    def get_versions(self, volume: Volume) -> list[dict[str, Any]]:
+        return []
+
+    def _uses(self, volume: Volume) -> Use:
+        found: dict[Any, Use] = self.context.get("uses") or {}
+        return found.get(volume.pk, NO_USE)
+
+    @extend_schema_field(ProblemShape(allow_null=True))
+    def get_problem(self, volume: Volume) -> dict[str, str] | None:
+        return problem_of(volume)
 
     def get_node(self, volume: Volume) -> str | None:
         return volume.node or None
@@ -100,4 +126,7 @@ def problem_of(volume: Volume) -> dict[str, str] | None:
 
 
 def volumes_json(volumes: Iterable[Volume]) -> list[dict[str, Any]]:
-    return [dict(VolumeShape(volume).data) for volume in volumes]
+    """Return the volumes with their uses, with as many queries as for one."""
+    volumes = list(volumes)
+    context = {"uses": uses_of([volume.pk for volume in volumes])}
+    return [dict(VolumeShape(volume, context=context).data) for volume in volumes]

@@ -26,6 +26,7 @@ from accounts.trail import audit
 from storage import access, changes
 from storage.api.serializers import problem_of
 from storage.cluster.keeper import MOVING
+from storage.leasing import NO_USE, uses_of
 from storage.models import Phase, Volume
 
 from .forms import CreateForm, NameForm, SizeForm, TransferForm
@@ -120,6 +121,7 @@ def volume(request: HttpRequest, id: UUID) -> HttpResponse:
         "size": size,
         "name": name,
         "transfer": TransferForm(found) if may_manage else None,
+        "use": uses_of([found.pk]).get(found.pk, NO_USE),
         "may_manage": may_manage,
         "moves": found.phase in MOVING,
     }
@@ -142,7 +144,12 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
     found = access.get(actor, id)
     access.require_manage(actor, found)
     if request.method == "POST":
-        changes.delete(actor, found, now=found.bin_until is not None)
+        try:
+            changes.delete(actor, found, now=found.bin_until is not None)
+        except SHOWN_IN_PLACE as refusal:
+            audit.record_refusal(request, actor, refusal)
+            messages.error(request, f"{refusal.message} {refusal.hint}")
+            return redirect("volume", id)
         return redirect("volumes")
     return render(request, "storage/volume_delete.html", {"section": "volumes", "volume": found})
 

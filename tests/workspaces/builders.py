@@ -56,7 +56,7 @@ def wanted(row: Workspace | None = None, **changes: Any) -> Wanted:
         "requested_cpu_millicores": 2000,
         "requested_memory_mib": 8192,
     }
-    read = {"secret": secret, "bad_gpus": (), "unwell_nodes": {}}
+    read = {"secret": secret, "bad_gpus": (), "unwell_nodes": {}, "mounts": ()}
     read |= {name: changes.pop(name) for name in read.keys() & changes.keys()}
     made = Wanted(shared=Shared(), **(values | changes))
     made.__dict__.update(read)  # as if they had been read from rows

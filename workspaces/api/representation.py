@@ -19,6 +19,7 @@ from clusters.models import Cluster, Installation
 from quotas import reasons, reclaim
 from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
+from storage import mounting
 from workspaces.access import is_own
 from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
@@ -65,10 +66,12 @@ def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], 
     # A claim that waits holds nothing to return.
     asked = reclaim.asked(one.run for one in workspaces if one.phase != Phase.WAITING or one.ending)
     jump = known_jump()
+    mounts = mounting.mounts_of(one.pk for one in workspaces)
 
     def describe(workspace: Workspace, actor: Actor) -> Json:
         queue = queues.get(workspace.run) if workspace.run else None
-        return _workspace_json(workspace, actor, queue, asked.get(workspace.run), jump)
+        body = _workspace_json(workspace, actor, queue, asked.get(workspace.run), jump)
+        return {**body, "volumes": mounting.as_json(mounts.get(workspace.pk, ()))}
 
     return describe
 
@@ -105,7 +108,6 @@ def _workspace_json(
         },
         "endpoints": endpoints(workspace, jump) if own else {"jupyter": None, "ssh": None},
         "failure": failure_json(workspace.failure),
-        "volumes": [],
         "node": workspace.node or None,
         "created_at": moment(workspace.created_at),
         "started_at": moment(workspace.started_at),

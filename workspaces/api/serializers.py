@@ -14,6 +14,7 @@ from accounts.rest.serializers import StrictSerializer
 from quotas.models.pools import LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB
 from quotas.pools.needs import GpuAsked
 from quotas.scheduling.forecast import Confidence
+from storage.mounting import LONGEST_PATH, MountWish
 from workspaces.launch.launch import ENV_NAME, LaunchSpec, refuse_not_built
 from workspaces.models import Desired, Event, Image, Phase, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime
@@ -22,7 +23,7 @@ from workspaces.sizes.sizing import Size, SizeAsked
 
 LARGEST_MIB = 16 * 1024 * 1024
 # Fields of the contract that are not built yet: accepted if empty, else answered 501.
-LATER = ("volumes", "idle_minutes")
+LATER = ("idle_minutes",)
 
 
 class Environment(serializers.DictField):
@@ -78,6 +79,18 @@ class SettingsBody(StrictSerializer):
     )
 
 
+class MountBody(StrictSerializer):
+    volume = serializers.UUIDField()
+    version = serializers.CharField(
+        required=False, allow_null=True, default=None, max_length=20, help_text="Not built yet: null."
+    )
+    path = serializers.CharField(max_length=LONGEST_PATH)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `read_only`, which is an option of every field in the framework."""
+        return {**super().get_fields(), "read_only": serializers.BooleanField(required=False, default=True)}
+
+
 class LaunchBody(SettingsBody):
     """Launch of a workspace. Give exactly one of flavor, pool or gpu to choose the place; other fields set amounts."""
 
@@ -88,9 +101,7 @@ class LaunchBody(SettingsBody):
     secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
     repository = serializers.CharField(required=False, default="", allow_blank=True, max_length=1024)
     priority = serializers.IntegerField(required=False, default=0, min_value=-100, max_value=100)
-    volumes = serializers.ListField(
-        required=False, child=serializers.DictField(), help_text="Not built yet: leave it out, or empty."
-    )
+    volumes = MountBody(many=True, required=False, default=list)
 
 
 class ChangeBody(SettingsBody):
@@ -110,7 +121,8 @@ class CloneBody(StrictSerializer):
 
 
 def not_built(body: Mapping[str, Any]) -> list[str]:
-    return [name for name in LATER if body.get(name)]
+    found = [name for name in LATER if body.get(name)]
+    return [*found, "version"] if any(one["version"] for one in body.get("volumes", ())) else found
 
 
 def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
@@ -127,6 +139,10 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         priority=body["priority"],
         max_runtime_minutes=body.get("max_runtime_minutes"),
         notify=body.get("notify", True),
+        volumes=[
+            MountWish(volume=one["volume"], path=one["path"], read_only=one["read_only"])
+            for one in body.get("volumes", ())
+        ],
         not_built=not_built(body),
     )
 

@@ -193,6 +193,9 @@ def mounts(wanted: Wanted) -> list[dict[str, Any]]:
         entries.append({"name": "disk", "mountPath": DISK_PATH})
     if wanted.mounts_driver:
         entries.append({"name": "driver", "mountPath": drivers.MOUNT_PATH, "readOnly": True})
+    for one in wanted.mounts:
+        read_only = {"readOnly": True} if one.read_only else {}
+        entries.append({"name": one.volume.object_name, "mountPath": one.path} | read_only)
     return entries
 
 
@@ -212,4 +215,7 @@ def volumes(wanted: Wanted, start_files: str) -> list[dict[str, Any]]:
     if wanted.mounts_driver:
         claim = {"claimName": drivers.claim_name(wanted.workspace.pool), "readOnly": True}
         entries.append({"name": "driver", "persistentVolumeClaim": claim})
+    for one in wanted.mounts:
+        claim = {"claimName": one.volume.object_name} | ({"readOnly": True} if one.read_only else {})
+        entries.append({"name": one.volume.object_name, "persistentVolumeClaim": claim})
     return entries

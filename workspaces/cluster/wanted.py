@@ -18,6 +18,8 @@ from quotas.models import Claim, Pool
 from quotas.namespaces import ensuring
 from quotas.namespaces.manifests import tenant_labels
 from quotas.pools.nodes import unwell_nodes
+from storage import mounting
+from storage.models import Mount
 from workspaces.access import owner_may_use
 from workspaces.models import Workspace
 from workspaces.state import jupyter
@@ -49,6 +51,11 @@ class Wanted:
     def secret(self) -> SecretValues:
         """Values in clear, made only when they are needed."""
         return secret_values(self.workspace)
+
+    @cached_property
+    def mounts(self) -> Sequence[Mount]:
+        """Volumes that it mounts beside its own home and disk."""
+        return mounting.mounts_of([self.workspace.pk]).get(self.workspace.pk, [])
 
     @property
     def namespace(self) -> str:

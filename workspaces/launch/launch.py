@@ -18,6 +18,8 @@ from accounts.models import Tenant, User
 from accounts.trail import audit
 from quotas import admission
 from quotas.models import Claim
+from storage import mounting
+from storage.mounting import MountWish
 from workspaces.access import require_launch
 from workspaces.models import Image, Phase, Step, Workspace, WorkspaceSecret
 from workspaces.sizes.sizing import Size, SizeAsked, resolve
@@ -59,6 +61,7 @@ class LaunchSpec:
     priority: int = 0
     max_runtime_minutes: int | None = None
     notify: bool = True
+    volumes: Sequence[MountWish] = ()
     settings_of: Workspace | None = None  # source of a clone, named in an event
     not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
@@ -212,6 +215,7 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
         raise name_taken(spec.name) from None
     secrets = keys.new_secrets({**spec.secret_env, **as_secret(spec.repository)})
     WorkspaceSecret.objects.create(workspace=workspace, **secrets)
+    mounting.mount(actor, tenant, size.pool.cluster, workspace.pk, spec.volumes, [image.home])
     write_events(workspace)
     announce(workspace)
     audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})

@@ -18,6 +18,7 @@ from clusters.volumes import restore_labels
 from quotas import admission
 from quotas.models import Claim
 from quotas.namespaces import ensuring
+from storage import mounting
 from workspaces import enqueue
 from workspaces.cluster import drivers, manifests, observe
 from workspaces.cluster.look import binding_modes, look_at
@@ -173,6 +174,9 @@ def make_pod(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
     if seen.pods or not all(observe.accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
         return seen
     keep_data(wanted.workspace, seen.volume_claims, mirror)
+    if (blocked := mounting.in_the_way(wanted.mounts, wanted.workspace.owner_id)) is not None:
+        code, data, helps_to_wait = blocked
+        raise Blocked(code, Outcome.WAIT if helps_to_wait else Outcome.FAIL, **data)
     files = manifests.start_files(wanted)
     if mirror.get("ConfigMap", wanted.namespace, files["metadata"]["name"]) is None:
         mirror.apply(files)

@@ -13,6 +13,7 @@ from django.utils import timezone
 from quotas import admission
 from quotas.models import Claim
 from quotas.reclaim import ASKED_BACK
+from storage import mounting
 from workspaces import enqueue
 from workspaces.models import Desired, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
@@ -31,7 +32,9 @@ class Workspaces:
 
     def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
         rows = Workspace.objects.filter(pk__in=holders).exclude(affinities={}).values_list("pk", "affinities")
-        return {pk: [affinity for affinity in affinities.values() if affinity] for pk, affinities in rows}
+        own = {pk: [affinity for affinity in affinities.values() if affinity] for pk, affinities in rows}
+        mounted = mounting.affinities(holders)
+        return {pk: own.get(pk, []) + mounted.get(pk, []) for pk in own.keys() | mounted.keys()}
 
     def admitted(self, claim: Claim) -> None:
         """Complete the second step. A run that was admitted only because it ends by a time gets that end at once."""

@@ -9,6 +9,7 @@ from accounts.errors import Refusal
 from clusters.mirror import Mirror
 from quotas import admission
 from quotas.models import Claim
+from storage import mounting
 from workspaces.cluster.look import claims_of, may_have_a_pod, pods_of
 from workspaces.cluster.proof import delete_pod, note_pods
 from workspaces.cluster.volumes import alert_deleted, delete_volumes
@@ -131,6 +132,7 @@ def _become_deleted(row: Workspace) -> None:
     code = "deleted_with_files" if row.delete_disk else "deleted"
     move(row, Move.BE_GONE)
     row.deleted_at = timezone.now()
+    mounting.forget(row.pk)
     row.next_size = None
     forget_secrets(row)
     row.message_code, row.message_data = code, {}

@@ -144,6 +144,15 @@ LINES: dict[str, Line] = {
         _("Its storage %(claim)s was deleted, and volume %(volume)s is no longer available."),
         _("Ask your admin for that volume. Berth does not use an empty volume instead."),
     ),
+    "volume_unusable": Line(
+        _("It mounts the volume “%(volume)s”, which is in the bin or lost."),
+        _("Restore the volume, or launch a new workspace without it."),
+    ),
+    "volume_not_shared": Line(
+        _("It mounts the volume “%(volume)s”, which is not shared with its owner any more."),
+        _("Ask the owner of the volume, or launch a new workspace without it."),
+    ),
+    "volume_being_made": Line(_("The volume “%(volume)s” is being created.")),
     "namespace_foreign": Line(
         _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
         _("Ask an admin to remove or rename it. Berth never takes over a namespace of others."),

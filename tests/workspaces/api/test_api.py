@@ -409,7 +409,6 @@ def test_all_readers_together_have_a_limit(
     ("method", "path"),
     [
         ("GET", "jobs/"),
-        ("GET", "volumes/"),
         ("GET", "alerts/"),
     ],
 )

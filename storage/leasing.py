@@ -1,0 +1,108 @@
+"""The lease of volumes: an admitted claim holds what its holder mounts, until the end of its pods is proven.
+
+Nothing is written for it: a claim that is not released is the lease, so that no crash can lose or leave one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from quotas import holders
+from quotas.models import Claim
+from quotas.scheduling import Lease
+
+from .models import Access, Kind, Mount
+
+
+class Leases:
+    """The `quotas.leases.Book` of volumes."""
+
+    def wanted(self, asking: Collection[UUID]) -> Mapping[UUID, tuple[Lease, ...]]:
+        mounts = list(Mount.objects.filter(holder__in=asking).select_related("volume"))
+        if not mounts:
+            return {}
+        claims = Claim.objects.filter(holder_id__in={mount.holder for mount in mounts}).exclude(
+            state=Claim.State.RELEASED
+        )
+        return _by_holder(mounts, holders.names_of(claims))
+
+    def held(self, volumes: Collection[UUID]) -> tuple[Lease, ...]:
+        mounts = list(Mount.objects.filter(volume__in=volumes).select_related("volume"))
+        claims = list(running({mount.holder for mount in mounts}))
+        names = holders.names_of(claims)
+        admitted = {claim.holder_id for claim in claims}
+        found = _by_holder((mount for mount in mounts if mount.holder in admitted), names)
+        return tuple(lease for leases in found.values() for lease in leases)
+
+
+def running(of: Collection[UUID]) -> Any:
+    """Return the admitted claims of these holders."""
+    return Claim.objects.filter(state=Claim.State.ADMITTED, holder_id__in=of)
+
+
+def _by_holder(mounts: Iterable[Mount], names: Mapping[UUID, str]) -> dict[UUID, tuple[Lease, ...]]:
+    found: defaultdict[UUID, tuple[Lease, ...]] = defaultdict(tuple)
+    for mount in mounts:
+        if (lease := lease_of(mount, names.get(mount.holder, ""))) is not None:
+            found[mount.holder] += (lease,)
+    return dict(found)
+
+
+def lease_of(mount: Mount, holder_name: str) -> Lease | None:
+    """Return the lease that a mount needs; None for a home that several nodes can mount: its runs share it."""
+    volume = mount.volume
+    is_exclusive = volume.access != Access.MANY
+    if volume.kind == Kind.HOME and not is_exclusive:
+        return None
+    return Lease(
+        volume=volume.pk,
+        name=volume.name,
+        holder=mount.holder,
+        holder_name=holder_name,
+        writes=not mount.read_only,
+        is_exclusive=is_exclusive,
+    )
+
+
+# --- for people
+
+
+@dataclass(frozen=True)
+class Use:
+    """Use of a volume: runs that have it mounted, and the lease with those who wait for it."""
+
+    mounts: list[dict[str, Any]]
+    lease: dict[str, Any]
+
+
+NO_USE = Use([], {"mode": "free", "holders": [], "waiting": []})
+
+
+def uses_of(volumes: Collection[UUID]) -> dict[UUID, Use]:
+    """Return the use of each volume that somebody mounts. Three queries, and one for each kind of holder."""
+    mounts = list(Mount.objects.filter(volume__in=volumes).select_related("volume"))
+    if not mounts:
+        return {}
+    live = Claim.objects.filter(holder_id__in={mount.holder for mount in mounts})
+    claims = {claim.holder_id: claim for claim in live.exclude(state=Claim.State.RELEASED)}
+    names = holders.names_of(claims.values())
+    found: dict[UUID, Use] = {}
+    for mount in sorted(mounts, key=lambda mount: names.get(mount.holder, "")):
+        if (claim := claims.get(mount.holder)) is None:
+            continue
+        use = found.setdefault(mount.volume_id, Use([], {"mode": "free", "holders": [], "waiting": []}))
+        name = names.get(mount.holder, "")
+        if claim.state == Claim.State.ADMITTED:
+            kind = str(claim.holder_kind)
+            where = {"run": str(claim.pk), "path": mount.path, "read_only": mount.read_only}
+            use.mounts.append({kind: str(mount.holder), "name": name, **where})
+            use.lease["holders"].append(name)
+            if use.lease["mode"] != "writer":
+                use.lease["mode"] = "readers" if mount.read_only else "writer"
+        elif claim.reason_code == "volume_in_use" and claim.reason_data.get("volume") == mount.volume.name:
+            use.lease["waiting"].append(name)
+    return found

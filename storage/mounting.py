@@ -1,0 +1,160 @@
+"""Mounts: which volumes the runs of a holder mount, and where. Workspaces call this when they are launched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.errors import Invalid
+from accounts.locks import locked
+from accounts.models import Tenant
+from clusters.models import Cluster
+
+from . import access
+from .models import Mount, Phase, Shared, Volume
+
+MOST = 20
+LONGEST_PATH = 240
+PATH = re.compile(r"(?:/[\w.-]+)+", re.ASCII)
+# Where the system and Berth have their files, in every image.
+ROOTS = (
+    "bin", "boot", "dev", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var", "opt",
+    "berth", "disk",
+)  # fmt: skip
+RESERVED = tuple(f"/{name}" for name in ROOTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MountWish:
+    volume: UUID
+    path: str
+    read_only: bool = True
+
+
+def mount(
+    actor: Actor,
+    tenant: Tenant,
+    cluster: Cluster,
+    holder: UUID,
+    wishes: Sequence[MountWish],
+    own_paths: Collection[str],
+) -> None:
+    """Let each run of the holder mount these. Raise Invalid for what cannot be mounted, or not there."""
+    if not wishes:
+        return
+    rows = access.visible(actor).filter(pk__in=[wish.volume for wish in wishes])
+    volumes = {row.pk: row for row in locked(rows)}
+    faults = _faults(wishes, own_paths)
+    for wish in wishes:
+        volume = volumes.get(wish.volume)
+        if volume is None or volume.tenant_id != tenant.pk:
+            faults.append(_("There is no volume %(id)s in this tenant.") % {"id": wish.volume})
+        elif fault := _fault_of(actor, volume, cluster, wish):
+            faults.append(fault)
+    if faults:
+        raise Invalid(
+            "invalid",
+            _("Some volumes cannot be mounted."),
+            _("See your volumes under Storage."),
+            fields={"volumes": faults},
+        )
+    Mount.objects.bulk_create(
+        Mount(volume_id=wish.volume, holder=holder, path=wish.path, read_only=wish.read_only)
+        for wish in wishes
+    )
+
+
+def _faults(wishes: Sequence[MountWish], own_paths: Collection[str]) -> list[str]:
+    faults = []
+    if len(wishes) > MOST:
+        faults.append(_("At most %(most)s volumes can be mounted.") % {"most": MOST})
+    if len({wish.volume for wish in wishes}) < len(wishes):
+        faults.append(_("Each volume can be mounted once."))
+    taken = [*RESERVED, *own_paths]
+    for wish in wishes:
+        if not PATH.fullmatch(wish.path) or len(wish.path) > LONGEST_PATH or "/.." in wish.path:
+            faults.append(_("“%(path)s” is no path: use one like /data.") % {"path": wish.path})
+        elif any(_overlap(wish.path, other) for other in taken):
+            faults.append(_("Something else is at %(path)s: use a path like /data.") % {"path": wish.path})
+        taken.append(wish.path)
+    return faults
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+def _fault_of(actor: Actor, volume: Volume, cluster: Cluster, wish: MountWish) -> str:
+    name = {"name": volume.name}
+    if volume.bin_until is not None:
+        return _("“%(name)s” is in the bin.") % name
+    if volume.cluster_id != cluster.pk:
+        return _("“%(name)s” is in another cluster than the pool.") % name
+    if not may_mount(volume, actor.user.pk, read_only=wish.read_only):
+        if volume.shared == Shared.READ:
+            return _("“%(name)s” is shared to read: mount it read-only.") % name
+        return _("“%(name)s” is not shared with you.") % name
+    return ""
+
+
+def may_mount(volume: Volume, user: Any, *, read_only: bool) -> bool:
+    """Return True if a member of the volume's tenant may mount it so."""
+    shared = (Shared.READ, Shared.WRITE) if read_only else (Shared.WRITE,)
+    return bool(volume.owner_id == user) or volume.shared in shared
+
+
+# --- for runs
+
+
+def mounts_of(holders: Iterable[UUID]) -> dict[UUID, list[Mount]]:
+    """Return the mounts by holder, in order of their paths. One query."""
+    found: dict[UUID, list[Mount]] = {}
+    for one in Mount.objects.filter(holder__in=list(holders)).select_related("volume").order_by("path"):
+        found.setdefault(one.holder, []).append(one)
+    return found
+
+
+def affinities(holders: Collection[UUID]) -> dict[UUID, list[dict[str, Any]]]:
+    """Return the node affinities of the mounted volumes that only some nodes can mount, by holder."""
+    return {
+        holder: [one.volume.affinity for one in mounts if one.volume.affinity]
+        for holder, mounts in mounts_of(holders).items()
+    }
+
+
+def in_the_way(mounts: Sequence[Mount], user: Any) -> tuple[str, dict[str, str], bool] | None:
+    """Return why a run of this person cannot start yet: a code, its data, and whether waiting helps; None if it can."""
+    for one in mounts:
+        volume = one.volume
+        data = {"volume": volume.name}
+        if volume.bin_until is not None or volume.deleted_at or volume.phase == Phase.FAILED:
+            return "volume_unusable", data, False
+        if not may_mount(volume, user, read_only=one.read_only):
+            return "volume_not_shared", data, False
+        if volume.phase == Phase.PENDING:
+            return "volume_being_made", data, True
+    return None
+
+
+def forget(holder: UUID) -> None:
+    """Delete the mounts of a holder that is gone."""
+    Mount.objects.filter(holder=holder).delete()
+
+
+def as_json(mounts: Iterable[Mount]) -> list[Mapping[str, Any]]:
+    return [
+        {
+            "volume": str(one.volume_id),
+            "name": one.volume.name,
+            "version": None,
+            "path": one.path,
+            "read_only": one.read_only,
+        }
+        for one in mounts
+    ]

@@ -1,0 +1,159 @@
+"""Workspaces that mount volumes: on a real HTTP Kubernetes API, with the lease of a writer and of readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.access import Actor
+from accounts.errors import Conflict, Invalid
+from clusters.api import Api
+from clusters.models import Node
+from quotas import admission
+from quotas.models import Claim
+from storage import changes
+from storage.api.serializers import volumes_json
+from storage.models import Mount, Volume
+from storage.mounting import MountWish
+from tests.cast import Cast
+from tests.shared.driving import claim_of, drive, in_phase, told
+from tests.storage.keeping import created, keep
+from tests.storage.keeping import in_phase as volume_in_phase
+from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.models import Workspace
+from workspaces.runs import lifecycle
+from workspaces.sizes.sizing import SizeAsked
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+
+def launched(
+    house: Cast, name: str, volume: Volume, *, read_only: bool, by: Actor | None = None, path: str = "/data"
+) -> Workspace:
+    wish = MountWish(volume=volume.pk, path=path, read_only=read_only)
+    spec = LaunchSpec(
+        tenant=house.demo.slug, name=name, image="jupyter", size=SizeAsked(flavor="a100-1"), volumes=[wish]
+    )
+    return launch(by or house.alice, spec)
+
+
+def shared(house: Cast, how: str = "read") -> Volume:
+    return keep(created(house, shared=how), volume_in_phase("ready"))
+
+
+def reason_of(workspace: Workspace) -> tuple[str, str, dict[str, Any]]:
+    admission.admit(workspace.pool_id)
+    claim = claim_of(workspace)
+    return claim.state, claim.reason_code, claim.reason_data
+
+
+def test_two_readers_at_once_and_a_writer_waits_until_the_end_of_both_is_proven(
+    house: Cast, api: Api
+) -> None:
+    volume = shared(house)
+    one = drive(launched(house, "one", volume, read_only=True), in_phase("ready"))
+    other = drive(launched(house, "other", volume, read_only=True, by=house.bob), in_phase("ready"))
+    pod = api.get("Pod", house.demo.namespace, one.object_name)
+    assert pod is not None
+    mounts = {mount["name"]: mount for mount in pod["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts[volume.object_name] == {
+        "name": volume.object_name, "mountPath": "/data", "readOnly": True
+    }  # fmt: skip
+
+    writer = launched(house, "writer", volume, read_only=False)
+    state, code, data = reason_of(writer)
+    assert (state, code, data) == ("waiting", "volume_in_use", {"volume": "data", "by": ["one", "other"]})
+    assert claim_of(writer).node == ""
+    [shown] = volumes_json([volume])
+    assert shown["lease"] == {"mode": "readers", "holders": ["one", "other"], "waiting": ["writer"]}
+    assert [mount["path"] for mount in shown["mounts"]] == ["/data", "/data"]
+    with pytest.raises(Conflict) as refusal:
+        changes.delete(house.alice, volume)
+    assert refusal.value.code == "in_use"
+
+    lifecycle.stop(house.alice, one)
+    drive(one, in_phase("stopped"))
+    assert reason_of(writer)[2]["by"] == ["other"]
+    lifecycle.stop(house.bob, other)
+    assert reason_of(writer)[1] == "volume_in_use"  # its pod still goes
+    drive(other, in_phase("stopped"))
+    assert drive(writer, in_phase("ready")).phase == "ready"
+
+
+def test_a_disk_leads_its_workspaces_to_its_node(house: Cast, api: Api) -> None:
+    for node in Node.objects.all():
+        node.labels["kubernetes.io/hostname"] = node.name
+        node.save()
+    volume = keep(created(house, kind="disk"), volume_in_phase("ready"))
+    first = drive(launched(house, "first", volume, read_only=False), in_phase("ready"))
+    volume = keep(volume, lambda row: bool(row.bound_to))
+    assert volume.node == (there := first.node)
+    lifecycle.stop(house.alice, first)
+    drive(first, in_phase("stopped"))
+    second = drive(launched(house, "second", volume, read_only=False), in_phase("ready"))
+    assert second.node == there
+
+
+def test_what_is_shared_to_read_is_not_written_and_what_is_not_shared_not_mounted(
+    house: Cast, api: Api
+) -> None:
+    volume = shared(house)
+    for how, read_only in (("read", False), ("no", True)):
+        changes.change(house.alice, volume, {"shared": how})
+        with pytest.raises(Invalid) as refusal:
+            launched(house, "bobs", volume, read_only=read_only, by=house.bob)
+        assert list(refusal.value.fields) == ["volumes"]
+    assert not Mount.objects.exists()
+    assert not Claim.objects.exists()
+
+
+def test_a_start_after_the_sharing_ended_says_so(house: Cast, api: Api) -> None:
+    volume = shared(house)
+    workspace = launched(house, "bobs", volume, read_only=True, by=house.bob)
+    changes.change(house.alice, volume, {"shared": "no"})
+    failed = drive(workspace, in_phase("failed"))
+    assert (failed.failure or {})["code"] == "volume_not_shared"
+
+
+def test_a_volume_in_the_bin_is_not_mounted(house: Cast, api: Api) -> None:
+    volume = shared(house)
+    workspace = launched(house, "mine", volume, read_only=False)
+    drive(workspace, in_phase("ready"))
+    lifecycle.stop(house.alice, workspace)
+    drive(workspace, in_phase("stopped"))
+    changes.delete(house.alice, volume)
+    with pytest.raises(Invalid):
+        launched(house, "other", volume, read_only=True)
+    lifecycle.start(house.alice, workspace)
+    assert (drive(workspace, in_phase("failed")).failure or {})["code"] == "volume_unusable"
+    changes.restore(house.alice, volume)
+    lifecycle.start(house.alice, workspace)
+    drive(workspace, in_phase("ready"))
+    assert "ready" in told(workspace)
+
+
+def test_a_deleted_workspace_lets_go_of_its_volumes(house: Cast, api: Api) -> None:
+    volume = shared(house)
+    workspace = drive(launched(house, "mine", volume, read_only=False), in_phase("ready"))
+    lifecycle.delete(house.alice, workspace)
+    drive(workspace, in_phase("deleted"))
+    assert not Mount.objects.exists()
+    assert changes.delete(house.alice, volume, now=True)
+
+
+@pytest.mark.parametrize(
+    "path", ["data", "/", "/etc/x", "/data/../etc", "/home", "/home/jovyan/x", "/disk", "/a b"]
+)
+def test_paths_that_are_taken_or_no_paths_are_refused(house: Cast, path: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        launched(house, "mine", created(house), read_only=True, path=path)
+    assert list(refusal.value.fields) == ["volumes"]
+
+
+def test_another_tenants_volume_is_not_there(house: Cast) -> None:
+    volume = created(house)
+    Volume.objects.update(tenant=house.second)
+    with pytest.raises(Invalid) as refusal:
+        launched(house, "mine", volume, read_only=True)
+    assert list(refusal.value.fields) == ["volumes"]
