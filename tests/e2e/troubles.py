@@ -305,9 +305,7 @@ TROUBLES = {
     "no room for the volume": Trouble(
         "volume_disk_full", "The storage is full", at_start(volume="provision", error="full")
     ),
-    "no node for its disk": Trouble(
-        "volume_on_other_node", "Its disk is on a node without room", no_node_for_its_disk
-    ),
+    "no node for its disk": Trouble("volume_node_out", "which takes nothing new now", no_node_for_its_disk),
     # --- exhausted resources
     "addresses of the load balancer": Trouble(
         "addresses_used_up", "All addresses or ports for workspaces are in use", addresses_used_up

@@ -58,6 +58,7 @@ def bring_up(workspace: Workspace, claim: Claim, mirror: Mirror, shared: Shared)
     if not is_whole(wanted, seen):
         seen, in_the_way = make(wanted, seen, mirror, shared)
     seen = set_aside_earlier(seen, workspace, mirror)
+    restore_secret(wanted, seen, mirror)
     keep_data(workspace, seen.volume_claims, mirror)
     alert_deleted(workspace, seen.volume_claims, mirror)
     observation = observe.observe(
@@ -167,6 +168,13 @@ def make_ways_in(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
         return replace(seen, service=restore_labels(there, body["metadata"]["labels"], mirror))
     mirror.apply(manifests.secret(wanted))
     return replace(seen, service=mirror.apply(body))
+
+
+def restore_secret(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> None:
+    """Apply the Secret again if the node says that it is gone: nobody watches Secrets."""
+    said = f'secret "{wanted.name}" not found'
+    if any(said in str(event.get("message", "")) for event in seen.events):
+        mirror.apply(manifests.secret(wanted))
 
 
 def make_pod(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:

@@ -342,7 +342,7 @@ def disagreements(claim: Claim, story: Sequence[Event]) -> Iterator[str]:
 
 def is_told_with_release(at: datetime, claim: Claim) -> bool:
     released = claim.released_at
-    return released is not None and released <= at <= released + LONGEST_TRANSACTION
+    return released is not None and abs(at - released) <= LONGEST_TRANSACTION  # one transaction writes both
 
 
 ENDED_EARLY = {"stop_requested", "delete_requested", "stopped_by_budget_spent", "stopped_by_lifetime"}

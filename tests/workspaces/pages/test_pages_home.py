@@ -62,7 +62,7 @@ def test_shares_are_told_in_names_and_words(cast: Cast) -> None:
     assert "Workspaces 1 of 3 running or starting" in said
     assert "4 of 10 cores in use" in said
     assert "16 GiB of 64 GiB in use" in said
-    assert "Storage" not in said and "one person" not in said
+    assert "reserved" not in said and "one person" not in said
 
 
 def test_what_is_borrowed_and_limits_of_each_person_and_run_are_told(cast: Cast) -> None:

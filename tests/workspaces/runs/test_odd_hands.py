@@ -43,6 +43,25 @@ def test_a_secret_deleted_by_hand_is_made_again_at_the_next_start(play: Play) ->
     assert play.api.of("Secret")
 
 
+def test_a_secret_deleted_by_hand_is_made_again_when_the_node_misses_it(play: Play) -> None:
+    play.pass_over_the_queue()
+    play.until(lambda _row: bool(play.api.of("Pod")))
+    kind, namespace, name = key_of(play, "Secret")
+    play.api.objects.pop((kind, namespace, name))
+    about = {"uid": play.pod()["metadata"]["uid"], "kind": "Pod", "name": name, "namespace": namespace}
+    message = f'MountVolume.SetUp failed for volume "secret" : secret "{name}" not found'
+    play.api.objects["Event", namespace, "missed"] = {
+        "kind": "Event",
+        "metadata": {"name": "missed", "namespace": namespace, "uid": "e1"},
+        "involvedObject": about,
+        "type": "Warning",
+        "reason": "FailedMount",
+        "message": message,
+    }
+    play.look()
+    assert play.api.of("Secret")
+
+
 def test_a_service_deleted_by_hand_is_made_again_at_once(play: Play) -> None:
     run = play.begin_ready().run
     play.api.objects.pop(key_of(play, "Service"))
