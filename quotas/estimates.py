@@ -10,13 +10,13 @@ from uuid import UUID
 
 from accounts.errors import Refusal
 from clusters.isolation.deciding import may_launch
-from quotas import holders, next_end, pool_state, reasons
+from quotas import holders, leases, next_end, pool_state, reasons
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.forecasts import lengths_of, stretch_of
 from quotas.models import Claim, Pool
 from quotas.pools.following import Affinities, nodes_to_follow
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
-from quotas.scheduling import Decisions, PoolState, Run, Waiting, as_gpus, decide
+from quotas.scheduling import Decisions, Lease, PoolState, Run, Waiting, as_gpus, decide
 from quotas.scheduling.forecast import FEW_DRAWS, Confidence, forecast
 from quotas.scheduling.why import never
 from quotas.sharing import Portion
@@ -56,6 +56,7 @@ class Estimator:
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
         self._nodes = dict(nodes or {})
         self._bound: dict[UUID | None, Affinities] = {}
+        self._leased: dict[UUID, tuple[tuple[Lease, ...], tuple[Lease, ...]]] = {}
 
     def look_at(self, these: Iterable[Claim], beside: Iterable[Claim] = ()) -> None:
         """Load in bulk: nodes for all requests, pool states for `beside` and for those of `these` that have room."""
@@ -116,8 +117,16 @@ class Estimator:
         """Return the pool's state with this claim last in the queue, in place of the request it was read with."""
         self._read([claim])
         state = self._states[claim.pool_id, claim.tenant_id]
-        asked = pool_state.as_waiting(claim, self._only(claim))
-        return replace(state, waiting=(*state.waiting[:-1], asked))
+        leases_asked, held = self._leases(claim)
+        asked = pool_state.as_waiting(claim, self._only(claim), leases_asked)
+        return replace(state, waiting=(*state.waiting[:-1], asked), leased=state.leased + held)
+
+    def _leases(self, claim: Claim) -> tuple[tuple[Lease, ...], tuple[Lease, ...]]:
+        """Return the leases that the claim's holder needs, and those that runs hold on the same volumes."""
+        if claim.holder_id not in self._leased:
+            wanted = leases.wanted([claim.holder_id])
+            self._leased[claim.holder_id] = wanted.get(claim.holder_id, ()), leases.held(wanted)
+        return self._leased[claim.holder_id]
 
     def _see(self, pools: Iterable[Pool]) -> None:
         """Load the nodes of these pools, unless known."""

@@ -11,6 +11,7 @@ from accounts.errors import Conflict, Invalid
 from clusters.api import Api
 from clusters.models import Node
 from quotas import admission
+from quotas.estimates import Estimator
 from quotas.models import Claim
 from storage import changes
 from storage.api.serializers import volumes_json
@@ -23,7 +24,7 @@ from tests.storage.keeping import in_phase as volume_in_phase
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-from workspaces.sizes.sizing import SizeAsked
+from workspaces.sizes.sizing import Size, SizeAsked
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -65,6 +66,10 @@ def test_two_readers_at_once_and_a_writer_waits_until_the_end_of_both_is_proven(
     state, code, data = reason_of(writer)
     assert (state, code, data) == ("waiting", "volume_in_use", {"volume": "data", "by": ["one", "other"]})
     assert claim_of(writer).node == ""
+    looks = Estimator(without=writer.run)
+    size = Size.of(writer)
+    assert not looks.starts_now(size.asked_by(writer.tenant, writer.owner, None, writer.pk))
+    assert looks.starts_now(size.asked_by(writer.tenant, writer.owner, None, None))
     [shown] = volumes_json([volume])
     assert shown["lease"] == {"mode": "readers", "holders": ["one", "other"], "waiting": ["writer"]}
     assert [mount["path"] for mount in shown["mounts"]] == ["/data", "/data"]
