@@ -10,10 +10,11 @@ from uuid import UUID
 
 from accounts.errors import Refusal
 from clusters.isolation.deciding import may_launch
-from quotas import holders, leases, next_end, pool_state, reasons
+from quotas import holders, next_end, pool_state, reasons
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.forecasts import lengths_of, stretch_of
 from quotas.models import Claim, Pool
+from quotas.pools import leases
 from quotas.pools.following import Affinities, nodes_to_follow
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Decisions, Lease, PoolState, Run, Waiting, as_gpus, decide

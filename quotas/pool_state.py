@@ -12,11 +12,11 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from quotas import holders, leases
+from quotas import holders
 from quotas.accounting import budgets
 from quotas.allowed.usage import held_by_people, held_by_tenants, used_lately
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
-from quotas.pools import health
+from quotas.pools import health, leases
 from quotas.pools.following import Affinities, nodes_to_follow
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Booked, Lease, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting

@@ -11,8 +11,8 @@ class StorageConfig(AppConfig):
         from accounts.notices import words
         from accounts.trail import trail_words as trail
         from clusters.watch import beside
-        from quotas import leases
         from quotas.allowed import storage
+        from quotas.pools import leases
 
         from . import limits, notices, trail_words
         from .cluster.keeper import Keeper

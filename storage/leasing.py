@@ -19,7 +19,7 @@ from .models import Access, Kind, Mount
 
 
 class Leases:
-    """The `quotas.leases.Book` of volumes."""
+    """The `quotas.pools.leases.Book` of volumes."""
 
     def wanted(self, asking: Collection[UUID]) -> Mapping[UUID, tuple[Lease, ...]]:
         mounts = list(Mount.objects.filter(holder__in=asking).select_related("volume"))

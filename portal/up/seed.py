@@ -63,6 +63,7 @@ def is_trial_cluster() -> bool:
 def expected_cluster() -> Cluster:
     """The cluster of this start, not yet saved: KUBECONFIG's current context."""
     real = not is_trial_cluster()
+    home_class = os.environ.get("BERTH_HOME_CLASS", "")
     return Cluster(
         slug=REAL_CLUSTER if real else TRIAL_CLUSTER,
         name="Kubernetes" if real else "Trial cluster on this machine",
@@ -70,7 +71,10 @@ def expected_cluster() -> Cluster:
         kubeconfig_path=os.environ["KUBECONFIG"],
         ssh_service_port=int(os.environ.get("BERTH_SSH_SERVICE_PORT", "22")),
         disk_class=os.environ.get("BERTH_DISK_CLASS", ""),
-        home_class=os.environ.get("BERTH_HOME_CLASS", ""),
+        home_class=home_class,
+        shared_classes=[]
+        if real or not home_class
+        else [home_class],  # several nodes reach the trial's homes
         validation_image="" if real else TRIAL_VALIDATION_IMAGE,
         without_isolation=not real,  # docs/trial-cluster.md: a trial is no boundary
         **({} if real else trial_networks()),

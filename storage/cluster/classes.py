@@ -17,7 +17,7 @@ SHARED_DRIVERS = (
     "cephfs.csi.ceph.com", "nfs.csi.ceph.com", "nfs.csi.k8s.io", "nfs-subdir-external-provisioner",
     "efs.csi.aws.com", "fsx.csi.aws.com", "file.csi.azure.com", "filestore.csi.storage.gke.io", "csi.juicefs.com",
     "driver.longhorn.io", "spectrumscale.csi.ibm.com", "csi.weka.io", "beegfs.csi.netapp.com", "nas.csi.",
-    "org.democratic-csi.nfs", "csi.vastdata.com", "lustre", "hostpath.csi.k8s.io", "net.devcluster.local",
+    "org.democratic-csi.nfs", "csi.vastdata.com", "lustre", "hostpath.csi.k8s.io",
 )  # fmt: skip
 # Those that give a volume all the room there is, whatever was requested.
 UNLIMITED_DRIVERS = (

@@ -23,6 +23,7 @@ def created(
 ) -> Volume:
     """Create a volume of alice's on the class for its kind that the trial cluster has."""
     house.cluster.disk_class, house.cluster.dataset_class = "local-fast", "net-shared"
+    house.cluster.shared_classes = ["net-shared"]
     house.cluster.save()
     wanted = changes.Wish(name=name, kind=kind, size_mib=size_mib, **wish)
     return changes.create(house.alice, house.demo.slug, wanted)
