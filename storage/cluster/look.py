@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from accounts.locks import locked
@@ -35,7 +35,10 @@ Object = Mapping[str, Any]
 
 
 def look(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
-    """Look at one volume and answer its marks. Return False if the look has to be tried again."""
+    """Look at one volume and answer its marks. Return False if the look has to be tried again.
+
+    Raises the database's error if that is away; any other fault is this volume's own.
+    """
     if volume.cluster.unreachable_since:
         return False
     try:
@@ -47,6 +50,11 @@ def look(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
         log.warning("volume %s: the cluster refused: %s", volume.pk, refusal.message)
         if refusal.status not in (409, 422):  # a conflict with another change passes by itself
             note_problem(volume, *explained(refusal.message))
+        return False
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("volume %s: a fault", volume.pk)  # this volume's own: others go on
         return False
     if volume.dirty_since is not None:
         rows = Volume.objects.filter(pk=volume.pk, dirty_marks=volume.dirty_marks)

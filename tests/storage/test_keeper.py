@@ -11,13 +11,15 @@ import pytest
 from clusters.api import Api
 from clusters.connections import api_for
 from clusters.mirror import Mirror, trimmed
+from clusters.models import Installation
 from clusters.watch.watching import Changed, Follower, Listed
 from storage import changes
 from storage.cluster.keeper import Keeper, volume_of
+from storage.cluster.look import look
 from storage.models import Volume
 from tests.cast import Cast
-from tests.shared.looking import OF_CLUSTER
-from tests.storage.keeping import ENOUGH_SECONDS, created
+from tests.shared.looking import OF_CLUSTER, listed
+from tests.storage.keeping import ENOUGH_SECONDS, created, in_phase, keep
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -65,6 +67,20 @@ def test_a_volume_is_made_grown_and_deleted_without_a_hand(house: Cast, api: Api
         follower.stop()
         keeper.join(10)
         watch.join(10)
+
+
+def test_a_fault_about_one_volume_keeps_its_mark_and_stops_nothing(
+    house: Cast, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("no such key")
+
+    volume = created(house)
+    with monkeypatch.context() as broken:
+        broken.setattr("storage.cluster.look.read", fail)
+        assert not look(volume, listed(house.cluster, house.demo.namespace), Installation.current_id())
+    assert Volume.objects.get(pk=volume.pk).dirty_since is not None
+    assert keep(volume, in_phase("ready")).bound_to
 
 
 @pytest.mark.parametrize(
