@@ -6,7 +6,7 @@ The order of kinds within one transaction:
 2. clusters' admission locks (`quotas.admission.lock`), all of them at once
 3. people, then tenants; all that a change needs of both, before it changes the first
 4. what belongs to them: memberships, keys, tokens, kept answers, limits
-5. claims and workspaces: under the cluster's lock, or all that are needed in one step as `locked` does
+5. claims, workspaces and volumes: under the cluster's lock, or all that are needed in one step as `locked` does
 6. one node's rows: its agent's reports, its health (`one_at_a_time`, before the first of these rows)
 7. rows after which nothing else is locked: findings, troubles, notices, tasks, audit entries
 

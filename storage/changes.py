@@ -80,6 +80,7 @@ def change(actor: Actor, volume: Volume, wanted: Mapping[str, Any]) -> bool:
     """Change size, name or sharing: all of it or nothing. Return True if the cluster has something to do."""
     require_manage(actor, volume)
     with transaction.atomic(), _unique(wanted.get("name", volume.name)):
+        storage.lock(volume.tenant)
         with changing(volume) as row:
             refuse_binned(row)
             if faults := _faults_of_name(wanted.get("name", row.name)):

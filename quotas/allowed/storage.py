@@ -30,6 +30,11 @@ def storage_of(tenants: Collection[UUID]) -> dict[UUID, int]:
     return totals
 
 
+def lock(tenant: Tenant) -> None:
+    """Take the lock of `refuse_beyond` before those of volumes, which come later in the order of locks."""
+    list(locked(TenantLimit.objects.filter(tenant=tenant)).values_list("pk"))
+
+
 def refuse_beyond(tenant: Tenant, asked_mib: int, *, field: str, hint: str) -> None:
     """Raise Invalid above the tenant's limit. Locks the limit, so that promises at the same time count each other.
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from accounts.access import Actor
 from accounts.errors import Conflict, Invalid
+from accounts.models import User
 from clusters.api import Api
 from clusters.models import Node
 from quotas import admission
 from quotas.estimates import Estimator
-from quotas.models import Claim
+from quotas.models import Claim, TenantLimit
 from storage import changes
 from storage.api.serializers import volumes_json
 from storage.models import Mount, Volume
 from storage.mounting import MountWish
 from tests.cast import Cast
+from tests.shared.concurrency import at_once
 from tests.shared.driving import claim_of, drive, in_phase, told
 from tests.storage.keeping import created, keep
 from tests.storage.keeping import in_phase as volume_in_phase
@@ -162,3 +165,20 @@ def test_another_tenants_volume_is_not_there(house: Cast) -> None:
     with pytest.raises(Invalid) as refusal:
         launched(house, "mine", volume, read_only=True)
     assert list(refusal.value.fields) == ["volumes"]
+
+
+def test_growth_and_launches_at_the_same_time_take_their_locks_in_one_order(house: Cast) -> None:
+    TenantLimit.objects.create(tenant=house.demo, storage_mib=10**6)
+    volume = created(house)
+
+    def work(number: int) -> None:
+        actor = Actor(User.objects.get(pk=house.alice.user.pk))
+        for again in range(3):
+            with suppress(Invalid):  # another one has made it larger
+                changes.change(actor, changes.fresh(volume), {"size_mib": 1024 * (number + again + 1)})
+            if number % 2:
+                launched(house, f"w-{number}-{again}", volume, read_only=True, by=actor)
+
+    at_once(work, 4)
+    assert Volume.objects.get(pk=volume.pk).requested_mib == 1024 * 6
+    assert Mount.objects.count() == 6
