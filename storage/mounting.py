@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
@@ -21,6 +22,7 @@ from .models import Mount, Phase, Shared, Volume
 
 MOST = 20
 LONGEST_PATH = 240
+MOST_OFFERED = 100
 PATH = re.compile(r"(?:/[\w.-]+)+", re.ASCII)
 # Where the system and Berth have their files, in every image.
 ROOTS = (
@@ -107,6 +109,38 @@ def may_mount(volume: Volume, user: Any, *, read_only: bool) -> bool:
     """Return True if a member of the volume's tenant may mount it so."""
     shared = (Shared.READ, Shared.WRITE) if read_only else (Shared.WRITE,)
     return bool(volume.owner_id == user) or volume.shared in shared
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A way to mount a volume, as a form offers it."""
+
+    label: str
+    wish: MountWish
+
+
+def offers(actor: Actor) -> dict[str, Offer]:
+    """Return how the actor may mount the volumes of their tenants, by a key for forms. One query."""
+    rows = access.visible(actor).filter(bin_until=None).exclude(phase__in=(Phase.FAILED, Phase.DELETING))
+    theirs = rows.filter(Q(owner=actor.user) | ~Q(shared=Shared.NO)).select_related("tenant")
+    found: dict[str, Offer] = {}
+    for volume in theirs.order_by("name", "pk")[:MOST_OFFERED]:
+        facts = {"name": volume.name, "tenant": volume.tenant.name, "path": path_for(volume)}
+        texts = {
+            True: _("%(name)s of %(tenant)s at %(path)s, to read"),
+            False: _("%(name)s of %(tenant)s at %(path)s, to read and write"),
+        }
+        for read_only, text in texts.items():
+            if may_mount(volume, actor.user.pk, read_only=read_only):
+                wish = MountWish(volume=volume.pk, path=path_for(volume), read_only=read_only)
+                found[f"{volume.pk}:{'r' if read_only else 'w'}"] = Offer(text % facts, wish)
+    return found
+
+
+def path_for(volume: Volume) -> str:
+    """Return where a form mounts the volume: its name, with dashes for what a path cannot have."""
+    name = re.sub(r"[^\w.-]+", "-", volume.name, flags=re.ASCII).strip("-.")
+    return f"/volumes/{name or volume.pk}"
 
 
 # --- for runs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,6 +18,7 @@ from accounts.forms import show_refusal
 from accounts.models import Tenant
 from quotas.models import Pool
 from quotas.pools.needs import GpuAsked
+from storage.mounting import MountWish, Offer
 from workspaces.launch.launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
 from workspaces.models import Image
 from workspaces.runs.lifetime import LONGEST_MINUTES
@@ -33,7 +34,7 @@ LIFETIMES_MINUTES = tuple(hours * 60 for hours in (1, 4, 8, 24, 72, 168))
 # Value of the flavor field for "Find me a GPU". No slug has this character.
 FIND = "*"
 FINDING = ("gpus", "gpu_memory_gb", "compute_capability", "ecc", "in_pool", "cpu", "memory_gib")
-FOLDED = ("repository", "env", "secret_env")
+FOLDED = ("volumes", "repository", "env", "secret_env")
 # Names in refusals, where the form's field is called otherwise.
 OTHER_NAMES = {
     "disk_mib": "disk_gib",
@@ -130,6 +131,12 @@ class LaunchForm(forms.Form):
             "always included."
         ),
     )
+    volumes = forms.MultipleChoiceField(
+        label=_("Volumes"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("A run that writes to a dataset has it alone; runs that only read share it."),
+    )
     max_runtime_minutes = forms.TypedChoiceField(
         label=_("Auto-stop after"),
         required=False,
@@ -162,13 +169,16 @@ class LaunchForm(forms.Form):
         tenants: Sequence[Tenant],
         images: Sequence[Image],
         pools: Sequence[PoolChoice],
+        volumes: Mapping[str, Offer],
     ) -> None:
         super().__init__(data, initial=DEFAULTS | {"once": uuid.uuid4()} | initial, label_suffix="")
         for name, field in self.fields.items():
             field.error_messages |= LIMITS
             if name in {"image", "flavor"}:
                 field.error_messages["required"] = _("Choose one.")
-        self.images = images
+        self.images, self.offers = images, volumes
+        self._choose("volumes", [(key, offer.label) for key, offer in volumes.items()])
+        self.initial["volumes"] = None
         self.pools = {choice.pool["slug"]: choice.pool for choice in pools}
         self.nodes = {choice.flavors[0].pool_id: choice.nodes for choice in pools}
         flavors = [(flavor.slug, flavor.name) for choice in pools for flavor in choice.flavors]
@@ -271,12 +281,19 @@ class LaunchForm(forms.Form):
             image=data["image"],
             size=self.size(),
             disk_mib=(data["disk_gib"] or 0) * MIB_PER_GIB,
+            volumes=self.mounts(),
             env=data["env"],
             secret_env=data["secret_env"],
             repository=data["repository"],
             max_runtime_minutes=data["max_runtime_minutes"],
             notify=data["notify"],
         )
+
+    def mounts(self) -> list[MountWish]:
+        """Return the volumes that are ticked; where both ways are, that which writes."""
+        ticked = [self.offers[key].wish for key in self.cleaned_data.get("volumes", ())]
+        by_volume = {wish.volume: wish for wish in sorted(ticked, key=lambda wish: not wish.read_only)}
+        return list(by_volume.values())
 
     def refuse(self, refusal: Refusal) -> None:
         """Show the faults of a refused launch at their fields."""

@@ -37,6 +37,9 @@ def body_of_form(form: LaunchForm) -> dict[str, Any]:
         body |= _size_of_form(form)
     return body | _filled(
         disk_mib=(data.get("disk_gib") or 0) * 1024,
+        volumes=[
+            {"volume": str(one.volume), "path": one.path, "read_only": one.read_only} for one in form.mounts()
+        ],
         max_runtime_minutes=data.get("max_runtime_minutes"),
         repository=without_credentials(data.get("repository") or ""),
         env=data.get("env"),

@@ -17,6 +17,7 @@ from accounts.models import Tenant
 from accounts.once import done_once
 from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant
+from storage import mounting
 from workspaces.launch import launch as launching
 from workspaces.launch.clone import free_name
 from workspaces.models import Image
@@ -40,7 +41,7 @@ def launch(request: HttpRequest) -> HttpResponse:
         return empty_form(request, actor, tenants)
     tenant = among(tenants, request.POST.get("tenant"))
     pools = pool_choices(actor, tenant)
-    form = form_for(request.POST, {}, tenants, pools)
+    form = form_for(actor, request.POST, {}, tenants, pools)
     only_looks = "look" in request.POST  # the button for people without scripts
     if form.is_valid() and not only_looks:
         try:
@@ -63,9 +64,9 @@ def empty_form(request: HttpRequest, actor: Actor, tenants: list[Tenant]) -> Htt
     name = free_name(actor, again) if again else friendly_name(actor)
     tenant = among(tenants, *wanted)
     pools = pool_choices(actor, tenant)
-    form = form_for(None, {"name": name} | values | {"tenant": tenant.slug}, tenants, pools)
+    form = form_for(actor, None, {"name": name} | values | {"tenant": tenant.slug}, tenants, pools)
     notes += prefill.fill_in(form, link, pools, request.GET.getlist("env"))
-    asked = form_for(form.untouched(), {}, tenants, pools)
+    asked = form_for(actor, form.untouched(), {}, tenants, pools)
     asked.is_valid()
     context = {
         "form": form, "pools": pools, "tenants": tenants, "notes": notes,
@@ -82,7 +83,7 @@ def launch_answer(request: HttpRequest) -> HttpResponse:
     """Forecast for the form as it is filled in now. By POST: typed values do not belong in a log of addresses."""
     actor = actor_of(request)
     tenant = tenant_by_slug(actor, request.POST.get("tenant", ""))
-    form = form_for(request.POST, {}, [tenant], pool_choices(actor, tenant))
+    form = form_for(actor, request.POST, {}, [tenant], pool_choices(actor, tenant))
     form.is_valid()
     return render(request, "workspaces/_answer_live.html", live_answer(actor, tenant, form, root_of(request)))
 
@@ -111,9 +112,13 @@ def page(
     )
 
 
-def form_for(data: Any, first: dict[str, Any], tenants: list[Tenant], pools: list[PoolChoice]) -> LaunchForm:
+def form_for(
+    actor: Actor, data: Any, first: dict[str, Any], tenants: list[Tenant], pools: list[PoolChoice]
+) -> LaunchForm:
     images = list(Image.objects.filter(is_active=True))
-    return LaunchForm(data, first, tenants=tenants, images=images, pools=pools)
+    return LaunchForm(
+        data, first, tenants=tenants, images=images, pools=pools, volumes=mounting.offers(actor)
+    )
 
 
 def among(tenants: list[Tenant], *wanted: str | None) -> Tenant:
