@@ -84,6 +84,20 @@ MUTATIONS = (
         "loan.run.priority >= wanted.priority",
         ("tests/quotas/scheduling/test_scheduling_over_time.py",),
     ),
+    Mutation(
+        "a writer is let in beside readers",
+        "quotas/scheduling/state.py",
+        "return self.writes or other.writes or self.is_exclusive or other.is_exclusive",
+        "return self.is_exclusive or other.is_exclusive",
+        ("tests/quotas/scheduling/test_leases.py",),
+    ),
+    Mutation(
+        "a volume is deleted before its time in the bin is over",
+        "storage/models.py",
+        "return self.bin_until is not None and self.bin_until <= timezone.now()",
+        "return self.bin_until is not None",
+        ("tests/storage/test_keeping.py",),
+    ),
     # Runs on their way up and down
     Mutation(
         "the Retain patch is skipped",
