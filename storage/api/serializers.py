@@ -60,7 +60,7 @@ class LeaseShape(serializers.Serializer[Any]):
     waiting = serializers.ListField(child=serializers.CharField())
 
 
-class VolumeShape(serializers.Serializer[Volume]):
+class VolumeShape(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     tenant = serializers.CharField(source="tenant.slug")
     owner = serializers.CharField(source="owner.username")
@@ -129,4 +129,4 @@ def volumes_json(volumes: Iterable[Volume]) -> list[dict[str, Any]]:
     """Return the volumes with their uses, with as many queries as for one."""
     volumes = list(volumes)
     context = {"uses": uses_of([volume.pk for volume in volumes])}
-    return [dict(VolumeShape(volume, context=context).data) for volume in volumes]
+    return [dict(shown) for shown in VolumeShape(volumes, many=True, context=context).data]
