@@ -12,7 +12,6 @@ DONE = {
     "drift.delete": _("%(actor)s deleted %(name)s in %(cluster)s, which Berth did not need."),
     "drift.delete_data": _("%(actor)s deleted %(name)s in %(cluster)s with the data on it."),
     "drift.accept": _("%(actor)s accepted a change to %(name)s in %(cluster)s."),
-    "drift.hand_back": _("%(actor)s restored %(name)s in %(cluster)s to its owner."),
     "drift.recreate": _("%(actor)s recreated %(name)s in %(cluster)s."),
     "drift.look": _("%(actor)s checked the clusters for drift."),
     "cluster.validate": _("%(actor)s tested the GPUs of the node %(node)s (%(pool)s)."),

@@ -18,7 +18,7 @@ from django.utils.translation import ngettext
 
 from accounts.notices.models import Notice
 from clusters.models import Cluster, UnknownCause
-from monitoring.models import Finding, Trouble, What
+from monitoring.models import Finding, Trouble
 from portal.admin.claims import ASKED_BACK, LOST, NEVER
 from quotas import reasons
 from quotas.admin.shared import gpus_meter
@@ -186,8 +186,7 @@ def failed() -> list[Item]:
 
 
 def drifted() -> list[Item]:
-    """Drift, except what was kept of deleted workspaces on purpose: the page of drift shows it, it is not urgent."""
-    count = Finding.objects.open().exclude(what=What.KEPT).count()
+    count = Finding.objects.open().count()
     text = ngettext(
         "%(count)d object in the clusters differs from Berth's records.",
         "%(count)d objects in the clusters differ from Berth's records.",

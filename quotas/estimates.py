@@ -17,8 +17,10 @@ from quotas.models import Claim, Pool
 from quotas.pools import leases
 from quotas.pools.following import Affinities, nodes_to_follow
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
-from quotas.scheduling import Decisions, Lease, PoolState, Run, Waiting, as_gpus, decide
-from quotas.scheduling.forecast import FEW_DRAWS, Confidence, forecast
+from quotas.scheduling import Decisions, Lease, PoolState, Run, Waiting, as_gpus
+from quotas.scheduling.decide import decided
+from quotas.scheduling.forecast import FEW_DRAWS, Confidence, forecast_from
+from quotas.scheduling.walk import Walk
 from quotas.scheduling.why import never
 from quotas.sharing import Portion
 from quotas.when import When, when
@@ -69,7 +71,7 @@ class Estimator:
         self._see([claim.pool])
         if not self._has_room(claim):  # no need to read the queue
             return False
-        return all(waits.claim != claim.id for waits in decide(self._state(claim)).waits)
+        return claim.id in Walk(self._state(claim)).admitted
 
     def estimate(self, claim: Claim, *, with_times: bool = False) -> Estimate:
         """Return whether the request would start now, else its position. `with_times` adds the start forecast."""
@@ -80,7 +82,8 @@ class Estimator:
             except Refusal as refusal:
                 reason = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
                 return _estimate(admissible=False, reasons=[reason])
-        decisions = decide(state)
+        walk = Walk(state)
+        decisions = decided(walk)
         waits = next((waits for waits in decisions.waits if waits.claim == claim.id), None)
         if waits is None:
             return _estimate(starts_now=True, borrows=_borrows(state, state.waiting[-1]))
@@ -91,9 +94,8 @@ class Estimator:
         )
         if with_times:
             # Few futures: somebody is typing and waits for it.
-            starts = forecast(
-                after_pass(state, decisions), lengths_of(pool, state.now), stretch_of(pool), FEW_DRAWS
-            )
+            later = Walk(after_pass(state, decisions)) if decisions.reclaims else walk
+            starts = forecast_from(later, lengths_of(pool, state.now), stretch_of(pool), FEW_DRAWS)
             found.update(when(starts.get(claim.id), state.now))  # type: ignore[typeddict-item]
             if found["confidence"] == Confidence.UNKNOWN:
                 ends = next_end.in_words({claim: waits.reason}, state.now)

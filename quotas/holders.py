@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.dispatch import Signal
 
-from quotas import signals
+from quotas import enqueue, signals
 from quotas.models import Claim
 
 
@@ -25,6 +25,9 @@ class Holder(Protocol):
 
     def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
         """Return the node affinities of these holders' volumes that are bound to nodes, by holder."""
+
+    def volumes_changed(self, holders: set[UUID]) -> None:
+        """Look again at those of these holders whose runs are being started."""
 
     def admitted(self, claim: Claim) -> None:
         """Begin the run."""
@@ -83,6 +86,17 @@ def affinities_of(claims: Iterable[Any]) -> dict[UUID, list[dict[str, Any]]]:
         if kind in _holders:
             found |= _holders[kind].affinities(holders)
     return found
+
+
+def volumes_changed(of: Iterable[UUID]) -> None:
+    """Let those who mount a volume go on, now that there is news of it: their runs, and their claims in the queue."""
+    if not (ids := set(of)):
+        return
+    waiting = Claim.objects.filter(holder_id__in=ids, state=Claim.State.WAITING)
+    for pool in set(waiting.values_list("pool_id", flat=True)):
+        enqueue.admission_pass(pool)
+    for holder in _holders.values():
+        holder.volumes_changed(ids)
 
 
 def _by_kind(claims: Iterable[Any]) -> dict[str, set[UUID]]:

@@ -22,9 +22,9 @@ class VolumePage(ReadOnlyPage[Volume]):
     search_fields = ("name", "owner__username", "bound_to", "=id")
     date_hierarchy = "created_at"
     fields = (
-        "name", "owner", "tenant", "cluster", "kind", "shared", "requested_mib", "size_mib", "phase", "problem",
-        "problem_data", "storage_class", "access", "is_enforced", "can_grow", "bound_to", "affinity", "bin_until",
-        "created_at", "deleted_at",
+        "name", "owner", "tenant", "cluster", "kind", "shared", "requested_mib", "size_mib", "used_mib", "used_at",
+        "phase", "problem", "problem_data", "storage_class", "access", "is_enforced", "can_grow", "bound_to",
+        "affinity", "bin_until", "created_at", "deleted_at",
     )  # fmt: skip
 
     def public_address(self, obj: Volume) -> str:

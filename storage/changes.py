@@ -77,7 +77,10 @@ def class_for(kind: str, cluster: Cluster) -> str:
 
 
 def change(actor: Actor, volume: Volume, wanted: Mapping[str, Any]) -> bool:
-    """Change size, name or sharing: all of it or nothing. Return True if the cluster has something to do."""
+    """Change size, name, sharing, or which is the owner's home: all of it or nothing.
+
+    Return True if the cluster has something to do.
+    """
     require_manage(actor, volume)
     with transaction.atomic(), _unique(wanted.get("name", volume.name)):
         storage.lock(volume.tenant)
@@ -88,6 +91,8 @@ def change(actor: Actor, volume: Volume, wanted: Mapping[str, Any]) -> bool:
             grows = "size_mib" in wanted and _grow(row, wanted["size_mib"])
             for name in {"name", "shared"} & wanted.keys():
                 setattr(row, name, wanted[name])
+            if wanted.get("main"):
+                _make_main(row)
         _record(actor, row, "change", **wanted)
         if grows:
             enqueue.look([row.pk])
@@ -117,6 +122,16 @@ def _grow(row: Volume, size_mib: int) -> bool:
     if row.size_mib:
         row.phase = Phase.GROWING
     return True
+
+
+def _make_main(row: Volume) -> None:
+    """Let the owner's new workspaces mount this home instead of the present one."""
+    if row.kind != Kind.HOME:
+        text = _("“%(volume)s” is no home.") % {"volume": row.name}
+        raise Invalid("no_home", text, _("Name one of your homes."), fields={"main": [text]})
+    homes = Volume.objects.filter(tenant=row.tenant_id, owner=row.owner_id, cluster=row.cluster_id)
+    homes.filter(is_main=True).exclude(pk=row.pk).update(is_main=False)
+    row.is_main = True
 
 
 def delete(actor: Actor, volume: Volume, *, now: bool = False) -> bool:
@@ -162,6 +177,7 @@ def restore(actor: Actor, volume: Volume) -> bool:
                     _("It cannot be restored. Ask your admin for a backup."),
                 )
             row.bin_until, row.phase = None, Phase.READY if row.size_mib else Phase.PENDING
+            row.is_main = row.is_main and not _has_another_home(row)
         _record(actor, row, "restore")
         enqueue.look([row.pk])
     return True
@@ -181,8 +197,16 @@ def transfer(actor: Actor, volume: Volume, username: str) -> bool:
             if row.owner_id == to.user_id:
                 return False
             before, row.owner = row.owner.get_username(), to.user
+            row.is_main, row.made_for = False, None  # it belongs to no workspace of the one who had it
         _record(actor, row, "transfer", to=username, before=before)
     return True
+
+
+def _has_another_home(row: Volume) -> bool:
+    homes = Volume.objects.filter(
+        tenant=row.tenant_id, owner=row.owner_id, cluster=row.cluster_id, is_main=True
+    )
+    return homes.filter(deleted_at=None, bin_until=None).exists()
 
 
 # --- checks
@@ -208,12 +232,16 @@ def _checked(actor: Actor, tenant: Tenant, wish: Wish) -> Cluster:
         ]
     if faults:
         raise _invalid(faults)
-    if Volume.objects.filter(tenant=tenant, owner=actor.user, deleted_at=None).count() >= MOST_OF_A_PERSON:
+    refuse_too_many(actor.user, tenant)
+    return clusters[0]
+
+
+def refuse_too_many(owner: User, tenant: Tenant) -> None:
+    if Volume.objects.filter(tenant=tenant, owner=owner, deleted_at=None).count() >= MOST_OF_A_PERSON:
         text = _("You have %(most)s volumes in this tenant, the most that are possible.")
         raise Invalid(
             "too_many_volumes", text % {"most": MOST_OF_A_PERSON}, _("Delete one that you do not need.")
         )
-    return clusters[0]
 
 
 def _faults_of_name(name: str) -> dict[str, Sequence[str]]:

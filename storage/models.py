@@ -17,6 +17,7 @@ from clusters.models import Cluster
 
 SMALLEST_MIB = 64
 LARGEST_MIB = 2**31 - 1
+NEARLY_FULL_PERCENT, FULL_PERCENT = 85, 95
 
 
 class Kind(models.TextChoices):
@@ -65,6 +66,12 @@ class Volume(models.Model):
     )
     name = models.CharField(_("name"), max_length=63, validators=[visible])
     kind = models.CharField(_("kind"), max_length=8, choices=Kind)
+    # The owner's home in this tenant and cluster: what their new workspaces mount.
+    is_main = models.BooleanField(_("mounted by new workspaces"), default=False, db_default=False)
+    # The workspace or job that it was made for, and may be deleted with; null: none.
+    made_for = models.UUIDField(null=True, db_index=True)
+    # Name of its PVC, if an earlier version of Berth gave it another than `object_name` does.
+    claim_name = models.CharField(max_length=253, blank=True, default="", db_default="")
     shared = models.CharField(_("shared with"), max_length=8, choices=Shared, default=Shared.NO)
     requested_mib = models.PositiveIntegerField(_("requested size (MiB)"))
     # When it leaves the bin for good; empty: it is not in the bin.
@@ -82,6 +89,12 @@ class Volume(models.Model):
     # The cluster's volume behind the PVC, once bound; and the nodes that can mount it (empty: any).
     bound_to = models.CharField(_("persistent volume"), max_length=253, blank=True)
     affinity = models.JSONField(default=dict)
+    # What the kubelet of a node that mounts it measured last; the percentage of which its owner was warned.
+    used_mib = models.PositiveBigIntegerField(_("used (MiB)"), null=True)
+    # Size of its file system: less than that of the volume.
+    used_of_mib = models.PositiveBigIntegerField(null=True)
+    used_at = models.DateTimeField(_("used space measured at"), null=True)
+    used_warned = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
@@ -104,7 +117,12 @@ class Volume(models.Model):
                 fields=["tenant", "owner", "name"],
                 condition=Q(deleted_at__isnull=True, bin_until__isnull=True),
                 name="one_volume_of_a_name_per_person_and_tenant",
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["tenant", "owner", "cluster"],
+                condition=Q(is_main=True, deleted_at__isnull=True, bin_until__isnull=True),
+                name="one_main_home_per_person_tenant_and_cluster",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -113,12 +131,26 @@ class Volume(models.Model):
     @property
     def object_name(self) -> str:
         """Name of its PVC."""
-        return f"vol-{self.id}"
+        return self.claim_name or f"vol-{self.id}"
 
     @property
     def is_due(self) -> bool:
         """True once its time in the bin is over: it is deleted, and cannot be restored."""
         return self.bin_until is not None and self.bin_until <= timezone.now()
+
+    @property
+    def fullness(self) -> str:
+        """Code of the problem that its use is; empty: none, or its use is not known."""
+        percent = self.used_percent
+        if percent is None or percent < NEARLY_FULL_PERCENT or self.bin_until is not None:
+            return ""
+        return "full" if percent >= FULL_PERCENT else "nearly_full"
+
+    @property
+    def used_percent(self) -> int | None:
+        if self.used_mib is None or not self.used_of_mib:
+            return None
+        return 100 * self.used_mib // self.used_of_mib
 
     @property
     def node(self) -> str:
@@ -132,6 +164,10 @@ class Volume(models.Model):
             for value in rule.get("values") or ()
         }
         return found.pop() if len(found) == 1 else ""
+
+
+# Path of a mount that stands for the home directory of the run's image; and where a workspace's own disk is mounted.
+HOME_PATH, DISK_PATH = "~", "/disk"
 
 
 class Mount(models.Model):

@@ -18,7 +18,7 @@ from accounts.models import Tenant
 from clusters.models import Cluster
 
 from . import access
-from .models import Mount, Phase, Shared, Volume
+from .models import DISK_PATH, HOME_PATH, Mount, Phase, Shared, Volume
 
 MOST = 20
 LONGEST_PATH = 240
@@ -122,7 +122,7 @@ class Offer:
 def offers(actor: Actor) -> dict[str, Offer]:
     """Return how the actor may mount the volumes of their tenants, by a key for forms. One query."""
     rows = access.visible(actor).filter(bin_until=None).exclude(phase__in=(Phase.FAILED, Phase.DELETING))
-    theirs = rows.filter(Q(owner=actor.user) | ~Q(shared=Shared.NO)).select_related("tenant")
+    theirs = rows.filter(Q(owner=actor.user, is_main=False) | ~Q(shared=Shared.NO)).select_related("tenant")
     found: dict[str, Offer] = {}
     for volume in theirs.order_by("name", "pk")[:MOST_OFFERED]:
         facts = {"name": volume.name, "tenant": volume.tenant.name, "path": path_for(volume)}
@@ -149,7 +149,8 @@ def path_for(volume: Volume) -> str:
 def mounts_of(holders: Iterable[UUID]) -> dict[UUID, list[Mount]]:
     """Return the mounts by holder, in order of their paths. One query."""
     found: dict[UUID, list[Mount]] = {}
-    for one in Mount.objects.filter(holder__in=list(holders)).select_related("volume").order_by("path"):
+    rows = Mount.objects.filter(holder__in=list(holders)).order_by("path")
+    for one in rows.select_related("volume__tenant", "volume__cluster"):
         found.setdefault(one.holder, []).append(one)
     return found
 
@@ -162,26 +163,31 @@ def affinities(holders: Collection[UUID]) -> dict[UUID, list[dict[str, Any]]]:
     }
 
 
-def in_the_way(mounts: Sequence[Mount], user: Any) -> tuple[str, dict[str, str], bool] | None:
+def in_the_way(mounts: Sequence[Mount], user: Any) -> tuple[str, dict[str, Any], bool] | None:
     """Return why a run of this person cannot start yet: a code, its data, and whether waiting helps; None if it can."""
     for one in mounts:
         volume = one.volume
-        data = {"volume": volume.name}
+        data: dict[str, Any] = {"volume": volume.name}
+        if volume.problem == "volume_lost":
+            return "volume_gone", {"claim": volume.object_name, "volume": volume.bound_to}, False
         if volume.bin_until is not None or volume.deleted_at or volume.phase == Phase.FAILED:
             return "volume_unusable", data, False
         if not may_mount(volume, user, read_only=one.read_only):
             return "volume_not_shared", data, False
-        if volume.phase == Phase.PENDING:
+        if volume.phase == Phase.PENDING and volume.problem:
+            return volume.problem, volume.problem_data, True
+        if volume.phase == Phase.PENDING and one not in own(mounts):
             return "volume_being_made", data, True
     return None
 
 
-def forget(holder: UUID) -> None:
-    """Delete the mounts of a holder that is gone."""
-    Mount.objects.filter(holder=holder).delete()
+def own(mounts: Iterable[Mount]) -> list[Mount]:
+    """Return the mounts of the holder's home and own disk."""
+    return [one for one in mounts if one.path in (HOME_PATH, DISK_PATH)]
 
 
 def as_json(mounts: Iterable[Mount]) -> list[Mapping[str, Any]]:
+    """Return what was chosen at the launch, as the API shows it: without home and own disk."""
     return [
         {
             "volume": str(one.volume_id),
@@ -191,4 +197,5 @@ def as_json(mounts: Iterable[Mount]) -> list[Mapping[str, Any]]:
             "read_only": one.read_only,
         }
         for one in mounts
+        if one.path not in (HOME_PATH, DISK_PATH)
     ]

@@ -1,4 +1,4 @@
-"""The notice that data is in danger: for its owner and all admins."""
+"""Notices of a volume: its data is in danger (for its owner and all admins), or it is nearly full (for its owner)."""
 
 from __future__ import annotations
 
@@ -35,6 +35,18 @@ def alarm(volume: Volume) -> None:
     )
 
 
+def warn_full(volume: Volume) -> None:
+    """Notify the owner that the volume is nearly full, in the transaction that found it."""
+    notify(
+        Kind.HEALTH,
+        [volume.owner],
+        subject=SUBJECT,
+        subject_id=volume.pk,
+        key=f"{SUBJECT} {volume.pk} {volume.fullness} {timezone.now().isoformat()}",
+        data={"code": volume.fullness, "data": problems.data_of_use(volume)},
+    )
+
+
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
     """Words by notice, for volumes that the person may still see."""
     ids = {notice.subject_id for notice in notices}
@@ -49,10 +61,16 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
 def _words(notice: Notice, volume: Volume) -> Words:
     code, data = notice.data["code"], notice.data["data"]
     return Words(
-        title=_("“%(name)s”: a problem with its data") % {"name": volume.name},
+        title=_title(code) % {"name": volume.name},
         text=problems.sentence(code, data),
         hint=problems.hint(code, data),
         path=reverse("volume", args=[volume.pk]),
         action=_("Open its page"),
-        is_past=volume.problem != code,
+        is_past=code not in (volume.problem, volume.fullness),
     )
+
+
+def _title(code: str) -> str:
+    if code in problems.OF_USE:
+        return _("“%(name)s” is nearly full")
+    return _("“%(name)s”: a problem with its data")

@@ -10,6 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from clusters import explain
 
+from .models import Volume
+
 
 class Line(NamedTuple):
     sentence: Promise
@@ -33,6 +35,14 @@ LINES: dict[str, Line] = {
         _("Its new size takes effect at the next start of a run that uses it."),
         _("Stop and start the workspace that mounts it."),
     ),
+    "nearly_full": Line(
+        _("%(percent)s %% of its space is used."),
+        _("Grow it or delete files, before programs fail that write to it."),
+    ),
+    "full": Line(
+        _("It is almost full: %(percent)s %% of its space is used."),
+        _("Grow it or delete files. Programs fail once nothing can be written."),
+    ),
     "namespace_foreign": Line(
         _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
         _("Ask an admin to remove or rename it. Berth never takes over a namespace of others."),
@@ -41,6 +51,20 @@ LINES: dict[str, Line] = {
         _("The namespace %(namespace)s is being deleted."), _("It is created again as soon as it is gone.")
     ),
 }
+
+
+OF_USE = ("nearly_full", "full")
+
+
+def of(volume: Volume) -> tuple[str, Mapping[str, Any]]:
+    """Return the code of what is wrong with the volume, and its data. That it is nearly full comes last."""
+    if volume.problem:
+        return volume.problem, volume.problem_data
+    return volume.fullness, data_of_use(volume)
+
+
+def data_of_use(volume: Volume) -> dict[str, Any]:
+    return {"percent": volume.used_percent}
 
 
 def sentence(code: str, data: Mapping[str, Any]) -> str:

@@ -72,7 +72,12 @@ def make_cast() -> Cast:
     """
     (demo, second), (alice, bob, victor, carol, admin) = make_people(mail="example.org")
     cluster = Cluster.objects.create(
-        slug="main", name="Main", connection=Cluster.Connection.KUBECONFIG, **NETWORKS
+        slug="main",
+        name="Main",
+        connection=Cluster.Connection.KUBECONFIG,
+        home_class="net-shared",
+        shared_classes=["net-shared"],
+        **NETWORKS,
     )
     Node.objects.bulk_create(
         Node(

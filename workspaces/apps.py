@@ -17,18 +17,15 @@ class WorkspacesConfig(AppConfig):
         from clusters.signals import networks_changed, reachability_changed, tick
         from clusters.watch import beside
         from quotas import holders
-        from quotas.allowed import storage
         from quotas.models import Claim, Quota, TenantLimit
 
         from . import notices, receivers, trail_words
-        from .launch.storage import promised_mib
         from .runs.holder import Workspaces
         from .runs.reconciler import Reconciler
         from .state import live
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
         beside.register(Reconciler)
-        storage.register(promised_mib)
         reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)
         tick.connect(receivers.on_tick)

@@ -136,7 +136,9 @@ class Workspace(models.Model):
     next_size = models.JSONField(null=True)
 
     desired = models.CharField(_("desired"), max_length=8, choices=Desired, default=Desired.RUNNING)
-    delete_disk = models.BooleanField(default=False, help_text=_("A deletion takes home and disk along."))
+    delete_disk = models.BooleanField(
+        default=False, help_text=_("A deletion takes what was made for it along.")
+    )
     ending = models.CharField(max_length=12, choices=Ending, blank=True)
 
     # The current run, or the last one: the id of its claim.
@@ -164,11 +166,6 @@ class Workspace(models.Model):
     pod_uid = models.CharField(_("pod uid"), max_length=64, blank=True)
     pod_ended = models.BooleanField(default=True)
     container_restarts = models.PositiveIntegerField(default=0, help_text=_("Within that pod."))
-
-    # PVCs that may hold data, and the volumes that are kept for them: {PVC: volume}.
-    volumes = models.JSONField(default=dict)
-    # Node affinity of each of these volumes as {PVC: node selector}; an empty one: it can be mounted on any node.
-    affinities = models.JSONField(default=dict, db_default={})
 
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     started_at = models.DateTimeField(

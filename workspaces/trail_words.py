@@ -17,7 +17,6 @@ DONE = {
     "workspace.clone": _("%(actor)s copied the settings of the workspace “%(name)s”."),
     "workspace.ssh": _("%(actor)s opened the workspace “%(name)s” by SSH."),
     "workspace.jupyter": _("%(actor)s asked for the Jupyter token of the workspace “%(name)s”."),
-    "workspace.hand_back": _("%(actor)s restored the deleted workspace “%(name)s”."),
     "image.create": _("%(actor)s added the image “%(name)s”."),
     "image.change": _("%(actor)s changed the image “%(name)s”."),
 }

@@ -73,15 +73,6 @@ class FindingAction(Previewed[Finding]):
 
 ACTIONS = (
     FindingAction(
-        "hand_back",
-        gettext_lazy("Adopt: restore to its owner …"),
-        gettext_lazy("Restore deleted workspaces"),
-        gettext_lazy("Restore"),
-        why_not=words.why_not_hand_back,
-        what=words.handed_back,
-        do=drift_actions.hand_back,
-    ),
-    FindingAction(
         "accept",
         gettext_lazy("Adopt: accept as it is …"),
         gettext_lazy("Accept what was changed"),

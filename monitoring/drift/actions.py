@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import IntegrityError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -35,7 +34,7 @@ from .compare import FENCES, WAYS_IN, Key, judge
 from .findings import digest_in
 from .ownership import differences, removals
 from .survey import check_against_other_rows, namespaces, other_claims, rows_of, thing_at
-from .words import why_not_accept, why_not_delete, why_not_hand_back, why_not_recreate
+from .words import why_not_accept, why_not_delete, why_not_recreate
 
 
 def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
@@ -56,33 +55,18 @@ def _delete_claim(actor: Actor, finding: Finding, api: Api, *, with_data: bool) 
     is_bound = claim.get("status", {}).get("phase") == "Bound"
     volume = claim["spec"].get("volumeName", "") if is_bound else ""
     if volume and with_data:
-        with _forgotten(finding, volume):
-            set_reclaim(volume, "Delete", api)
-            try:
-                api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
-            except ClusterRefused:
-                set_reclaim(volume, "Retain", api)  # its data survives a later deletion of the PVC
-                raise
+        set_reclaim(volume, "Delete", api)
+        try:
+            api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
+        except ClusterRefused:
+            set_reclaim(volume, "Retain", api)  # its data survives a later deletion of the PVC
+            raise
     else:
         if volume:
             set_reclaim(volume, "Retain", api)
         api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
     code = "kept_data_deleted" if with_data else "kept_claim_deleted" if volume else "drift_deleted"
     _add_event(finding, code, by=actor.user.get_username(), volume=volume)
-
-
-@contextmanager
-def _forgotten(finding: Finding, volume: str) -> Iterator[None]:
-    """Remove the volume from its row before it is deleted, so that it cannot be handed back. Undo on ClusterError."""
-    workspace = finding.workspace if finding.what == What.KEPT else None
-    if workspace is not None and not admin_repair.forget_volume(workspace, finding.name, volume):
-        raise no_longer()
-    try:
-        yield
-    except ClusterError:
-        if workspace is not None:
-            admin_repair.remember_volume(workspace, finding.name, volume)
-        raise
 
 
 def accept(actor: Actor, finding: Finding) -> bool:
@@ -93,15 +77,6 @@ def accept(actor: Actor, finding: Finding) -> bool:
             raise no_longer()  # a look has found another change meanwhile
         _add_event(finding, "drift_accepted", by=actor.user.get_username())
     return True
-
-
-def hand_back(actor: Actor, finding: Finding) -> bool:
-    """Restore the workspace of a kept volume to its owner, stopped."""
-    with admin_action(actor, finding, "hand_back", why_not_hand_back(finding)):
-        try:
-            return admin_repair.restore_deleted(actor, _workspace(finding))
-        except IntegrityError:  # the owner has just taken that name
-            raise no_longer() from None
 
 
 def recreate(actor: Actor, finding: Finding) -> bool:

@@ -50,7 +50,6 @@ class Row:
     id: UUID
     namespace: str
     state: State
-    volumes: frozenset[str] = frozenset()  # names of the PVCs that hold its data
 
     @property
     def name(self) -> str:
@@ -60,18 +59,13 @@ class Row:
         """Yield the keys of the objects that must exist."""
         if self.state == State.MOVES:
             return
-        for claim in self.volumes:
-            yield Key("PersistentVolumeClaim", self.namespace, claim)
         if self.state == State.RUNS:
             for kind in OF_A_RUN:
                 yield Key(kind, self.namespace, self.name)
 
     def may_have(self, key: Key) -> bool:
-        """Return True if the object belongs to the row. An unbound PVC holds no data, but belongs to it too."""
-        names = (f"{self.name}-home", f"{self.name}-disk")
-        claims = [Key("PersistentVolumeClaim", self.namespace, name) for name in names]
         ways_in = [Key(kind, self.namespace, self.name) for kind in WAYS_IN]
-        return key in claims or key in ways_in or today(key) in self.wanted()
+        return key in ways_in or today(key) in self.wanted()
 
     def still_has(self, thing: Thing) -> bool:
         """Return True for a part of a run that an earlier version of Berth began: nothing is compared, as all of it
@@ -133,7 +127,8 @@ def drift(
     things: Iterable[Thing],
     others: Set[str] = frozenset(),
 ) -> Iterator[Discrepancy]:
-    """Yield the differences. `namespaces`: slugs by namespace. `others`: names of PVCs that are no workspace's."""
+    """Yield the differences. `namespaces`: slugs by namespace. `others`: PVCs that are no workspace's, each as
+    namespace/name, or by its name alone where each tenant may have one."""
     missing = {key: row for row in rows.values() for key in row.wanted()}
     fences: set[Key] = set()
     unwanted: set[str] = set()
@@ -203,7 +198,7 @@ def with_label(found: tuple[Difference, ...]) -> tuple[Difference, ...]:
 def is_of_a_tenant(key: Key, namespaces: Mapping[str, str], others: Set[str]) -> bool:
     if key.kind == "Namespace":
         return key.name in namespaces
-    if key.kind == "PersistentVolumeClaim" and key.name in others:
+    if key.kind == "PersistentVolumeClaim" and {key.name, f"{key.namespace}/{key.name}"} & others:
         return key.namespace in namespaces
     if key.kind == "ConfigMap" and key.name.startswith(START):
         return key.namespace in namespaces  # also one that no pod uses: the next start may

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -57,17 +57,14 @@ def rows_of(cluster: Cluster, *ids: UUID) -> dict[UUID, Row]:
     workspaces = Workspace.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
     if ids:
         workspaces = workspaces.filter(pk__in=ids)
-    values = workspaces.values_list(
-        "pk", "tenant__slug", "phase", "desired", "ending", "dirty_since", "volumes"
-    )
+    values = workspaces.values_list("pk", "tenant__slug", "phase", "desired", "ending", "dirty_since")
     return {
         pk: Row(
             pk,
             Tenant(slug=slug).namespace,
             State.MOVES if ending or dirty_since else state_in(Phase(phase), Desired(desired)),
-            frozenset(volumes),
         )
-        for pk, slug, phase, desired, ending, dirty_since, volumes in values.iterator()
+        for pk, slug, phase, desired, ending, dirty_since in values.iterator()
     }
 
 
@@ -88,10 +85,13 @@ def namespaces() -> dict[str, str]:
 
 
 def other_claims(cluster: Cluster) -> frozenset[str]:
-    """Names of PVCs that are no workspace's: volumes, which their keeper watches, and drivers of pools on old nodes."""
+    """Return PVCs that are no workspace's: volumes as namespace/name, which their keeper watches; drivers of pools on
+    old nodes by name, as each tenant has one."""
     pools = Pool.objects.filter(cluster=cluster).exclude(driver_path="")
-    volumes = Volume.objects.filter(cluster=cluster, deleted_at__isnull=True).values_list("pk", flat=True)
-    return frozenset([*map(claim_name, pools), *(f"vol-{pk}" for pk in volumes.iterator())])
+    volumes = Volume.objects.filter(cluster=cluster, deleted_at__isnull=True)
+    rows = volumes.only("claim_name", "tenant__slug").select_related("tenant").iterator()
+    of_volumes = (f"{volume.tenant.namespace}/{volume.object_name}" for volume in rows)
+    return frozenset([*map(claim_name, pools), *of_volumes])
 
 
 def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator[Thing]:
@@ -123,26 +123,21 @@ def thing_at(key: Key, api: Api) -> Thing | None:
 
 
 def check_against_other_rows(cluster: Cluster, found: list[Discrepancy]) -> list[Discrepancy]:
-    """Check findings about unwanted objects against rows of deleted workspaces and of other clusters. A row counts only
-    for objects in its own namespace: an object of that name elsewhere is a copy.
-
-    Volumes of a deleted workspace are kept on purpose, unless its owner wanted them gone. If a row of another cluster
-    has the object, that cluster is this one under two names in Berth, and its own look reports the object.
+    """Leave out unwanted objects that a row of another cluster has: that cluster is this one under two names in Berth,
+    and its own look reports the object. A row counts only for objects in its own namespace: an object of that name
+    elsewhere is a copy.
     """
     ids = {one.workspace for one in found if one.what == What.UNWANTED and one.workspace}
-    rows = Workspace.objects.filter(pk__in=ids).select_related("tenant", "pool")
-    others = {row.pk: row for row in rows if row.deleted_at or row.pool.cluster_id != cluster.pk}
+    rows = Workspace.objects.filter(pk__in=ids, deleted_at__isnull=True).exclude(pool__cluster=cluster)
+    others = {row.pk: row for row in rows.select_related("tenant")}
 
-    def told(one: Discrepancy) -> Discrepancy | None:
+    def is_of_another(one: Discrepancy) -> bool:
         row = others.get(one.workspace) if one.workspace and one.what == What.UNWANTED else None
-        if row is None or one.key.namespace != row.tenant.namespace or named_in(one.key.name) != row.pk:
-            return one
-        if row.deleted_at is None:
-            return None
-        is_kept = one.key.kind == "PersistentVolumeClaim" and not row.delete_disk
-        return replace(one, what=What.KEPT) if is_kept and one.key.name in row.volumes else one
+        return (
+            row is not None and one.key.namespace == row.tenant.namespace and named_in(one.key.name) == row.pk
+        )
 
-    return [seen for one in found if (seen := told(one)) is not None]
+    return [one for one in found if not is_of_another(one)]
 
 
 def remove_finalizers_of_unowned_pods(held: list[dict[str, Any]], api: Api) -> None:

@@ -24,8 +24,6 @@ def sentence(finding: Finding) -> str:
         return _("The cluster has %(object)s, which Berth does not need.") % facts
     if finding.what == What.MISSING:
         return _("Berth needs %(object)s, but the cluster does not have it.") % facts
-    if finding.what == What.KEPT:
-        return _("%(object)s has the kept data of a deleted workspace.") % facts
     return _("Somebody changed %(object)s.") % facts
 
 
@@ -81,7 +79,7 @@ def deleted(finding: Finding, *, with_data: bool) -> tuple[str, ...]:
         return (_("The claim and the data on its volume are deleted for good."),)
     if finding.kind == CLAIM:
         kept = _("The claim is deleted. Its volume is set to Retain first, so the data stays on it.")
-        return (kept, _("After that the workspace cannot be restored. The volume must be found by hand."))
+        return (kept, _("After that the volume must be found by hand."))
     if finding.kind == "StatefulSet":
         return (_("It is deleted with everything that depends on it; its pod ends, if it has one."),)
     if finding.kind == "Pod":
@@ -92,13 +90,6 @@ def deleted(finding: Finding, *, with_data: bool) -> tuple[str, ...]:
 def accepted(finding: Finding) -> tuple[str, ...]:
     stays = _("It stays as it is, and is listed again only when it changes again.")
     return (*what_differs(finding), stays)
-
-
-def handed_back(finding: Finding) -> tuple[str, ...]:
-    return (
-        _("The workspace is restored to its owner, stopped, with its volumes, settings and host key."),
-        _("Its owner sees in its activity who restored it."),
-    )
 
 
 def recreated(finding: Finding) -> tuple[str, ...]:
@@ -137,7 +128,7 @@ def advice(finding: Finding) -> str:
 
 
 def why_not_delete(finding: Finding, *, with_data: bool = False) -> str:
-    if finding.what not in (What.UNWANTED, What.KEPT):
+    if finding.what != What.UNWANTED:
         return _("Berth needs it.")
     if finding.kind in ("Namespace", *FENCES):
         return _(
@@ -157,14 +148,6 @@ def why_not_accept(finding: Finding) -> str:
     if finding.what != What.CHANGED:
         return _("Only what somebody changed can be accepted as it is.")
     return _("It is accepted already.") if finding.accepted_at else ""
-
-
-def why_not_hand_back(finding: Finding) -> str:
-    if finding.what == What.KEPT and finding.workspace_id:
-        return ""
-    if finding.what == What.UNWANTED and finding.kind == CLAIM:
-        return _("Berth has no record of its workspace, so it cannot be restored as one.")
-    return _("It is no kept volume of a deleted workspace.")
 
 
 def why_not_recreate(finding: Finding) -> str:

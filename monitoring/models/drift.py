@@ -18,7 +18,6 @@ class What(models.TextChoices):
     UNWANTED = "unwanted", _("unwanted")
     MISSING = "missing", _("missing")
     CHANGED = "changed", _("changed")
-    KEPT = "kept", _("kept volume")
 
 
 class Look(models.Model):

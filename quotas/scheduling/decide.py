@@ -20,7 +20,11 @@ from .why import shortage, with_out
 
 def decide(state: PoolState) -> Decisions:
     """Decide on the queue in one walk from its front."""
-    walk = Walk(state)
+    return decided(Walk(state))
+
+
+def decided(walk: Walk) -> Decisions:
+    """Return what a walk along the queue decided."""
     why = _Why(walk)
     waits: list[Waits] = []
     units_ahead = 0

@@ -95,7 +95,12 @@ def forecast(
     state: PoolState, lengths: Lengths, stretch: Stretch = AS_DRAWN, draws: int = DRAWS
 ) -> dict[UUID, Range]:
     """Return the range of each claim at the front of the queue. A claim that may never start is left out."""
-    walk = Walk(state)
+    return forecast_from(Walk(state), lengths, stretch, draws)
+
+
+def forecast_from(walk: Walk, lengths: Lengths, stretch: Stretch, draws: int) -> dict[UUID, Range]:
+    """Return the same from a walk along the queue that was made already."""
+    state = walk.state
     found = {pk: shown for pk, why in walk.standing_by.items() if (shown := _not_before(why)) is not None}
     for claim, drawn in _starts(walk, _front(walk), lengths, draws).items():
         shown = _range(sorted(drawn), state.now, stretch)

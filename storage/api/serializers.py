@@ -42,6 +42,9 @@ class VolumeChangeBody(StrictSerializer):
     size_mib = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_MIB)
     name = serializers.CharField(required=False, max_length=63)
     shared = serializers.ChoiceField(required=False, choices=Shared.choices)
+    main = serializers.ChoiceField(
+        required=False, choices=[True], help_text="Let new workspaces of its owner mount this home."
+    )
 
 
 class TransferBody(StrictSerializer):
@@ -68,9 +71,15 @@ class VolumeShape(serializers.Serializer[Any]):
     name = serializers.CharField()
     kind = serializers.ChoiceField(choices=Kind.choices)
     shared = serializers.ChoiceField(choices=Shared.choices)
+    main = serializers.BooleanField(
+        source="is_main", help_text="The home that new workspaces of its owner mount."
+    )
     size_mib = serializers.IntegerField(help_text="What it has now; 0 before it is made.")
     requested_mib = serializers.IntegerField()
-    used_mib = serializers.SerializerMethodField(help_text="Null: not known.")
+    used_mib = serializers.IntegerField(allow_null=True, help_text="As measured last; null: not known.")
+    used_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it was measured. Only nodes that mount the volume measure it."
+    )
     phase = serializers.ChoiceField(choices=Phase.choices)
     problem = serializers.SerializerMethodField()
     node = serializers.SerializerMethodField(
@@ -85,9 +94,6 @@ class VolumeShape(serializers.Serializer[Any]):
     versions = serializers.SerializerMethodField(help_text="Not built yet: empty.")
     bin_until = serializers.DateTimeField(allow_null=True, help_text="When it is deleted for good.")
     created_at = serializers.DateTimeField()
-
-    def get_used_mib(self, volume: Volume) -> int | None:
-        return None
 
     def get_mounts(self, volume: Volume) -> list[dict[str, Any]]:
         return self._uses(volume).mounts
@@ -116,13 +122,10 @@ class VolumeShape(serializers.Serializer[Any]):
 
 def problem_of(volume: Volume) -> dict[str, str] | None:
     """Return what is wrong with the volume in the reader's language, as {code, message, hint}."""
-    if not volume.problem:
+    code, data = problems.of(volume)
+    if not code:
         return None
-    return {
-        "code": volume.problem,
-        "message": problems.sentence(volume.problem, volume.problem_data),
-        "hint": problems.hint(volume.problem, volume.problem_data),
-    }
+    return {"code": code, "message": problems.sentence(code, data), "hint": problems.hint(code, data)}
 
 
 def volumes_json(volumes: Iterable[Volume]) -> list[dict[str, Any]]:

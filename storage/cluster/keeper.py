@@ -26,6 +26,7 @@ from .look import look
 
 TICK_SECONDS = 5.0
 BATCH = 100
+THREADS = 4  # a call that hangs holds up the rest of its batch alone
 MOVING = (Phase.PENDING, Phase.GROWING, Phase.DELETING)
 NAME = "vol-"
 
@@ -40,7 +41,8 @@ class Keeper:
         self._complete = False
         self._all = False
         self._ticked_at = 0.0
-        self._work = Working(cluster.slug, [("volume marks", self._listen), ("volumes", self._keep)])
+        steps = [("volume marks", self._listen), *[("volumes", self._keep)] * THREADS]
+        self._work = Working(cluster.slug, steps)
         self._stopped = self._work.stopped
 
     # --- called by the watch
@@ -102,7 +104,8 @@ class Keeper:
             if not self._complete:
                 return [], False
             is_relisted, self._all = self._all, False
-            taken = sorted(self._due)[:BATCH]
+            share = min(BATCH, max(1, len(self._due) // THREADS))
+            taken = sorted(self._due)[:share]
             self._due.difference_update(taken)
             return taken, is_relisted
 

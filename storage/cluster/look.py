@@ -16,9 +16,10 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from accounts.locks import locked
-from clusters import volumes
+from clusters import labels, volumes
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
+from quotas import holders
 from quotas.namespaces import ensuring
 from storage import notices
 from storage.models import Phase, Volume
@@ -65,12 +66,30 @@ def look(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
 # --- keep
 
 
-def keep(volume: Volume, mirror: Mirror, instance: UUID) -> None:
-    """Make the PVC if it is missing, keep what it is bound to, let it grow, and write down what is seen."""
+def hold(volume: Volume, mirror: Mirror, instance: UUID) -> Object | None:
+    """Return the PVC of a volume that a run is about to mount, made and kept, and the row as it is then; None if it
+    cannot be made: the row says why."""
+    there = mirror.get(CLAIM, volume.tenant.namespace, volume.object_name)
+    if there is not None and is_known(volume, there):
+        return there
+    claim = keep(volume, mirror, instance)
+    volume.refresh_from_db()
+    return claim
+
+
+def is_known(volume: Volume, claim: Object) -> bool:
+    """Return True if the row says what the PVC is bound to, and its label says whose it is."""
+    is_bound = (claim.get("status") or {}).get("phase") == "Bound"
+    is_ours = (claim["metadata"].get("labels") or {}).get(labels.VOLUME) == str(volume.pk)
+    return is_ours and (not is_bound or claim["spec"].get("volumeName") == volume.bound_to)
+
+
+def keep(volume: Volume, mirror: Mirror, instance: UUID) -> Object | None:
+    """Make the PVC if it is missing, keep what it is bound to, let it grow, and write down what is seen. Return it."""
     there: Object | None = mirror.get(CLAIM, volume.tenant.namespace, volume.object_name)
     claim = there or make(volume, mirror, instance)
     if claim is None:
-        return
+        return None
     claim = volumes.restore_labels(claim, manifests.labels_of(volume, instance), mirror)
     found = class_of(claim["spec"].get("storageClassName", ""), volume, mirror)
     bound = keep_data(volume, claim, mirror)
@@ -86,6 +105,7 @@ def keep(volume: Volume, mirror: Mirror, instance: UUID) -> None:
     if refused is not None and not facts.problem:
         facts = Facts(facts.phase, facts.size_mib, *refused)
     record(volume, facts, claim, found, bound)
+    return claim
 
 
 def make(volume: Volume, mirror: Mirror, instance: UUID) -> Object | None:
@@ -185,6 +205,7 @@ def record(volume: Volume, facts: Facts, claim: Object, found: Class | None, bou
         row.requested_mib = max(row.requested_mib, row.size_mib)  # drivers round up
         if facts.problem == "volume_deleted" != volume.problem:
             notices.alarm(row)
+    tell_holders(volume, row)
 
 
 def note_problem(volume: Volume, code: str, data: Object, phase: Phase | None = None) -> None:
@@ -192,6 +213,16 @@ def note_problem(volume: Volume, code: str, data: Object, phase: Phase | None = 
         row.problem, row.problem_data = code, dict(data)
         if phase is not None and row.bin_until is None:
             row.phase = phase
+    tell_holders(volume, row)
+
+
+def tell_holders(before: Volume, now: Volume) -> None:
+    """Let those who mount the volume look again, if there is news: it is there, or something is in its way.
+
+    Outside of the transaction that locks the volume: their rows come before it in the order of locks.
+    """
+    if (before.phase, before.problem, before.access) != (now.phase, now.problem, now.access):
+        holders.volumes_changed(before.mounts.values_list("holder", flat=True))
 
 
 @contextmanager

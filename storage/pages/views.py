@@ -162,6 +162,12 @@ def restore(request: HttpRequest, id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
+def make_main(request: HttpRequest, id: UUID) -> HttpResponse:
+    return act(request, id, lambda actor, found: changes.change(actor, found, {"main": True}))
+
+
+@login_required
+@require_POST
 def transfer(request: HttpRequest, id: UUID) -> HttpResponse:
     username = request.POST.get("username", "").replace("\0", "")
     return act(request, id, lambda actor, found: changes.transfer(actor, found, username))

@@ -64,8 +64,7 @@ def test_a_worker_has_time_to_finish_what_it_began() -> None:
 
 
 def test_no_right_is_a_wildcard_and_secrets_are_never_watched() -> None:
-    [role] = of_kind("ClusterRole")
-    for rule in role["rules"]:
+    for rule in (rule for role in of_kind("ClusterRole") for rule in role["rules"]):
         assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]
         if "secrets" in rule["resources"]:
             assert "watch" not in rule["verbs"]
@@ -73,7 +72,7 @@ def test_no_right_is_a_wildcard_and_secrets_are_never_watched() -> None:
 
 def test_every_resource_with_a_right_is_one_that_berth_knows() -> None:
     known = {(kind.group, kind.plural) for kind in KINDS.values()} | {("", "pods/log")}
-    [role] = of_kind("ClusterRole")
+    [role] = [one for one in of_kind("ClusterRole") if by_name(one) != "berth-agent"]  # never asks the API
     granted = {(rule["apiGroups"][0], resource) for rule in role["rules"] for resource in rule["resources"]}
     assert granted <= known
 

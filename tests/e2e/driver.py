@@ -121,10 +121,10 @@ class Portal:
         """Text of a copy field, even of a folded one."""
         return self.page.get_by_label(label, exact=True).first.text_content() or ""
 
-    def delete_with_files(self) -> None:
+    def delete(self) -> None:
+        """Press Delete and confirm. The home stays."""
         self.press("delete")
         dialog = self.page.locator("#question-dialog")
-        dialog.get_by_label("Also delete its files").check()
         dialog.get_by_role("button", name="Delete").click()
 
 

@@ -84,7 +84,7 @@ def drifted(cast: Cast, running: Workspace) -> Finding:
     given = {"cluster": cast.cluster, "namespace": cast.demo.namespace, "workspace": running, "uid": "uid"}
     times = {"first_seen_at": now, "confirmed_at": now}
     Finding.objects.create(
-        what="kept", kind="PersistentVolumeClaim", name=f"{running.object_name}-home", **given, **times
+        what="unwanted", kind="PersistentVolumeClaim", name=f"{running.object_name}-home", **given, **times
     )
     return Finding.objects.create(
         what="changed", kind="Pod", name=running.object_name, data={"fields": [image, image]},

@@ -113,6 +113,7 @@ NOT_READ = {
     "tenants/<slug:slug>/members/",
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",
+    "volumes/<uuid:id>/main/",
     "volumes/<uuid:id>/restore/",
     "volumes/<uuid:id>/transfer/",
     "workspaces/<uuid:id>/open/",

@@ -84,9 +84,9 @@ def test_a_new_member_comes_by_a_link_works_and_leaves_nothing(berth: Stack, tmp
         second = waits_until_the_quota_is_raised(portal, Administration(context, berth.address))
         gpus_in_use(portal, 5)
 
-        portal.delete_with_files()
+        portal.delete()
         portal.page.goto(f"/workspaces/{first}/")
-        portal.delete_with_files()
+        portal.delete()
         until("nothing in the cluster", lambda: objects_of(berth, first) + objects_of(berth, second) == [])
         gpus_in_use(portal, 0)
         portal.page.goto("/")

@@ -86,7 +86,6 @@ def test_everything_works_without_scripts(browser: Browser, address: str, cast: 
     with opened(browser, address, cast.bob.user, "/", java_script_enabled=False) as page:
         page.get_by_role("button", name="Launch").click()
         page.get_by_role("link", name="Delete").click()
-        page.get_by_label("Also delete its files").check()
         page.get_by_role("button", name="Delete").click()
         page.get_by_text("is being deleted").wait_for()
 

@@ -101,9 +101,9 @@ MUTATIONS = (
     # Runs on their way up and down
     Mutation(
         "the Retain patch is skipped",
-        "workspaces/cluster/volumes.py",
-        'kept = set_reclaim(volume, "Retain", mirror)',
-        "kept = None",
+        "storage/cluster/look.py",
+        'return volumes.set_reclaim(name, "Retain", mirror)',
+        'return volumes.set_reclaim(name, "Delete", mirror)',
         ("tests/workspaces/runs/test_odd_clusters.py",),
     ),
     Mutation(

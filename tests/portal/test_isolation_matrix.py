@@ -226,6 +226,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "volumes/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
     "volumes/<uuid:id>/restore/": (NO_SUCH_METHOD, MANAGED_PAGE),
     "volumes/<uuid:id>/transfer/": (NO_SUCH_METHOD, MANAGED_PAGE),
+    "volumes/<uuid:id>/main/": (NO_SUCH_METHOD, MANAGED_PAGE),
     "workspaces/sparklines/": (PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),

@@ -40,7 +40,7 @@ PATHS = {
     "Pod": "/api/v1/namespaces/{namespace}/pods/{name}",
     "Service": "/api/v1/namespaces/{namespace}/services/{name}",
     "Secret": "/api/v1/namespaces/{namespace}/secrets/{name}",
-    "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}-home",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}",
 }
 
 
@@ -148,7 +148,14 @@ class Victim:
     # --- in the cluster
 
     def path(self, kind: str) -> str:
-        return PATHS[kind].format(namespace=self.namespace, name=f"ws-{self.id}")
+        name = self.home if kind == "PersistentVolumeClaim" else f"ws-{self.id}"
+        return PATHS[kind].format(namespace=self.namespace, name=name)
+
+    @property
+    def home(self) -> str:
+        """Name of the PVC of its person's home."""
+        query = "SELECT volume_id FROM storage_mount WHERE holder = %s AND path = '~'"
+        return f"vol-{self.world.stack.rows(query, self.id)[0]['volume_id']}"
 
     def there(self, kind: str) -> Json | None:
         status, body = self.world.kube.call("GET", self.path(kind))

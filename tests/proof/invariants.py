@@ -21,7 +21,8 @@ Row = Mapping[str, Any]
 Objects = Mapping[str, list[Row]]  # by kind
 
 WAYS_IN = ("Service", "Secret")  # made at the first start, kept until the workspace is deleted
-KINDS = (*WAYS_IN, "Pod", "PersistentVolumeClaim")
+KINDS = (*WAYS_IN, "Pod")
+CLAIM = "PersistentVolumeClaim"
 STEPS = (
     "request",
     "admission",
@@ -44,6 +45,8 @@ class World:
     claims: Mapping[str, list[Row]]  # by workspace
     events: Mapping[str, list[Row]]  # by workspace, in order
     objects: Mapping[str, Objects]  # by workspace; "" for objects without one
+    volumes: Sequence[Row]  # each with the name of its PVC, and the workspaces that mount it
+    volume_claims: Mapping[str, Row]  # by name
 
 
 def hold(stack: Stack, within_seconds: float = 30, only: Collection[str] | None = None) -> None:
@@ -77,12 +80,22 @@ def read(stack: Stack) -> World:
         claims[str(claim["holder_id"])].append(claim)
     for event in stack.rows("SELECT * FROM workspaces_event ORDER BY workspace_id, number"):
         events[str(event["workspace_id"])].append(event)
-    return World(workspaces, claims, events, objects_by_workspace(stack))
+    volumes = stack.rows(
+        "SELECT v.*, COALESCE(NULLIF(claim_name, ''), 'vol-' || v.id) AS claim, ARRAY("
+        "SELECT holder::text FROM storage_mount WHERE volume_id = v.id) AS holders FROM storage_volume v"
+    )
+    ours = labels_of(stack)
+    volume_claims = {body["metadata"]["name"]: body for body in stack.in_cluster(CLAIM, **ours)}
+    return World(workspaces, claims, events, objects_by_workspace(stack, ours), volumes, volume_claims)
 
 
-def objects_by_workspace(stack: Stack) -> Mapping[str, Objects]:
+def labels_of(stack: Stack) -> dict[str, str]:
+    """Labels of all that this installation makes."""
     installation = stack.rows("SELECT id FROM clusters_installation")[0]["id"]
-    ours = {"app.kubernetes.io/managed-by": "berth", "berth.dev/instance": str(installation)}
+    return {"app.kubernetes.io/managed-by": "berth", "berth.dev/instance": str(installation)}
+
+
+def objects_by_workspace(stack: Stack, ours: dict[str, str]) -> Mapping[str, Objects]:
     found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {kind: [] for kind in KINDS})
     for kind in KINDS:
         for body in stack.in_cluster(kind, **ours):
@@ -98,7 +111,7 @@ def about(workspace: Row, world: World) -> Iterator[str]:
     objects = world.objects.get(pk, {kind: [] for kind in KINDS})
     yield from about_phase(workspace)
     yield from about_objects(workspace, objects)
-    yield from about_volume_claims(workspace, objects["PersistentVolumeClaim"])
+    yield from about_volumes(workspace, world)
     yield from about_claims(workspace, world.claims.get(pk, []), objects["Pod"])
     yield from about_ledger(world.claims.get(pk, []))
     yield from about_story(workspace, world.events.get(pk, []))
@@ -140,23 +153,25 @@ def about_objects(workspace: Row, objects: Objects) -> Iterator[str]:
             yield f"is ready and its pod is not ({pod.get('status', {}).get('phase')})"
 
 
-def about_volume_claims(workspace: Row, there: list[Row]) -> Iterator[str]:
-    """Check the PVCs of home and disk: kept from the first run until their person has them deleted."""
-    mine = [f"ws-{workspace['id']}-home"]
-    mine += [f"ws-{workspace['id']}-disk"] if workspace["disk_mib"] else []
-    found = sorted(names(there))
-    gone = workspace["deleted_at"] is not None and workspace["delete_disk"]
-    if is_ready(workspace) and found != sorted(mine):
-        yield f"has the volume claims {', '.join(found) or 'none'}"
-    if unknown := set(found) - set(mine):
-        yield f"has volume claims of nobody: {', '.join(sorted(unknown))}"
-    if gone and found:
-        yield f"was deleted with its files, and these are left: {', '.join(found)}"
-    if not gone and (lost := set(workspace["volumes"]) - set(found)):
-        yield f"lost what is kept: {', '.join(sorted(lost))}"
-    for body in there:
-        if body["metadata"].get("deletionTimestamp"):
-            yield f"its volume claim {body['metadata']['name']} is still being deleted"
+def about_volumes(workspace: Row, world: World) -> Iterator[str]:
+    """Check home and disk: there from the first run on, until their person has them deleted."""
+    pk = str(workspace["id"])
+    mounted = [volume for volume in world.volumes if pk in volume["holders"]]
+    if workspace["deleted_at"] is not None and mounted:
+        yield f"is deleted, and mounts {', '.join(volume['name'] for volume in mounted)}"
+    kinds = sorted(volume["kind"] for volume in mounted)
+    if is_ready(workspace) and kinds != (["disk", "home"] if workspace["disk_mib"] else ["home"]):
+        yield f"mounts {', '.join(kinds) or 'nothing'}"
+    for volume in world.volumes:
+        if volume not in mounted and str(volume["made_for"]) != pk:
+            continue
+        there = world.volume_claims.get(volume["claim"])
+        if volume["bin_until"] is None and volume["bound_to"] and there is None:
+            yield f"lost what is kept: {volume['claim']}"
+        if volume["bin_until"] is not None and (there or volume["deleted_at"] is None):
+            yield f"was deleted with its files, and {volume['claim']} is left"
+        if there and there["metadata"].get("deletionTimestamp"):
+            yield f"its volume claim {volume['claim']} is still being deleted"
 
 
 def about_claims(workspace: Row, claims: list[Row], pods: list[Row]) -> Iterator[str]:
@@ -219,6 +234,8 @@ def about_strangers(world: World) -> Iterator[str]:
     for workspace in world.objects.keys() - known:
         for kind, there in world.objects[workspace].items():
             yield from (f"{kind} {name} belongs to no row" for name in names(there))
+    of_rows = {volume["claim"] for volume in world.volumes if volume["deleted_at"] is None}
+    yield from (f"{CLAIM} {name} belongs to no row" for name in world.volume_claims.keys() - of_rows)
 
 
 def about_units(world: World) -> Iterator[str]:

@@ -171,7 +171,7 @@ class Lane:
 
     def launch(self) -> None:
         image = "broken" if self.case.operation.ends == "failed" else "jupyter"
-        body = {"tenant": "demo", "name": self.name, "image": image, "flavor": "a100-1"}
+        body = {"tenant": "demo", "name": self.name, "image": image, "flavor": "a100-1", "disk_mib": 64}
         self._ask("POST", "workspaces/", body)
 
     def act(self) -> None:
@@ -193,10 +193,12 @@ class Lane:
         stack, moment = self.ground.stack, self.case.moment
         match moment:
             case Held():
-                match = {"verb": moment.verb, "resource": moment.resource, "name": f"ws-{self.id}*"}
+                is_disk = moment.resource == "persistentvolumeclaims"
+                name = self.disk if is_disk else f"ws-{self.id}*"
+                match = {"verb": moment.verb, "resource": moment.resource, "name": name}
                 self.faults.append(stack.fault(hold=moment.when, match=match))
             case Stalled():
-                claim = {"claim": f"ws-{self.id}-home"}
+                claim = {"claim": self.disk}
                 self.faults.append(stack.fault(volume=moment.volume, match=claim, seconds=600))
             case Gated():
                 self.ground.close_gate(self.name, moment.code, self.number)
@@ -237,6 +239,14 @@ class Lane:
     @property
     def id(self) -> str:
         return str(self.row()["id"])
+
+    @property
+    def disk(self) -> str:
+        """Name of the PVC of its disk: its home is the person's, and there from the first workspace on."""
+        disk = "SELECT volume_id FROM storage_mount WHERE holder = %s AND path = '/disk'"
+        found = self.ground.one(disk, self.id)
+        assert found is not None, f"{self.name} has no disk"
+        return f"vol-{found['volume_id']}"
 
     @property
     def phase(self) -> str:

@@ -35,7 +35,9 @@ def whole() -> Facts:
         "ending": "",
     }
     workspace |= {"message_code": "ready", "failure": None, "dirty_since": None, "deleted_at": None}
-    workspace |= {"disk_mib": 0, "delete_disk": False, "volumes": {"ws-w-home": "pv"}, "last_event": 10}
+    workspace |= {"disk_mib": 0, "last_event": 10}
+    home: Facts = {"name": "home", "kind": "home", "claim": "vol-h", "bound_to": "pv", "holders": ["w"]}
+    home |= {"made_for": None, "bin_until": None, "deleted_at": None}
     claim: Facts = {"id": "r", "state": "admitted", "units": 1, "resource_name": "gpu"}
     claim |= {"end_unproven_since": None, "released_at": None, "admitted_at": AT}
     claim |= {"settled_until": AT + HOUR, "microseconds": 3_600_000_000}
@@ -46,14 +48,23 @@ def whole() -> Facts:
             {"number": number, "run": "r", "step": step, "level": "info"}
             for number, step in enumerate(STEPS, start=1)
         ],
-        "objects": objects | {"Pod": [pod], "PersistentVolumeClaim": [body("", "ws-w-home")]},
+        "objects": objects | {"Pod": [pod]},
+        "volumes": [home],
+        "volume_claims": {"vol-h": body("", "vol-h")},
         "strangers": {kind: [] for kind in KINDS},
     }
 
 
 def wrong(facts: Facts) -> list[str]:
     objects = {"w": facts["objects"], "gone": facts["strangers"]}
-    world = World([facts["workspace"]], {"w": facts["claims"]}, {"w": facts["events"]}, objects)
+    world = World(
+        [facts["workspace"]],
+        {"w": facts["claims"]},
+        {"w": facts["events"]},
+        objects,
+        facts["volumes"],
+        facts["volume_claims"],
+    )
     return [*about(facts["workspace"], world), *about_all(world)]
 
 
@@ -91,8 +102,10 @@ def test_a_stopped_workspace_with_its_files_has_no_complaints() -> None:
         ),
         (lambda f: f["objects"]["Pod"][0]["status"].update(conditions=[]), "ready and its pod is not"),
         (lambda f: f["objects"]["Service"][0]["metadata"].update(deletionTimestamp="t"), "being deleted"),
-        (lambda f: f["objects"]["PersistentVolumeClaim"].clear(), "lost what is kept"),
-        (lambda f: f["objects"]["PersistentVolumeClaim"].append(body("", "ws-w-x")), "of nobody: ws-w-x"),
+        (lambda f: f["volume_claims"].clear(), "lost what is kept"),
+        (lambda f: f["volume_claims"].update({"vol-x": body("", "vol-x")}), "vol-x belongs to no row"),
+        (lambda f: f["volumes"].clear(), "mounts nothing"),
+        (lambda f: f["volumes"][0].update(kind="disk"), "mounts disk"),
         (lambda f: f["claims"].append(f["claims"][0]), "live claims ['admitted', 'admitted']"),
         (lambda f: f["claims"][0].update(state="released", released_at=AT), "live claims []"),
         (lambda f: f["claims"][0].update(id="o"), "is not its run"),
@@ -106,8 +119,12 @@ def test_a_stopped_workspace_with_its_files_has_no_complaints() -> None:
             "has 1 Pod, not 0",
         ),
         (
-            lambda f: at_rest(f)["workspace"].update(deleted_at=AT, desired="deleted", delete_disk=True),
-            "deleted with its files, and these are left",
+            lambda f: at_rest(f)["workspace"].update(deleted_at=AT, desired="deleted"),
+            "is deleted, and mounts home",
+        ),
+        (
+            lambda f: f["volumes"][0].update(bin_until=AT),
+            "deleted with its files, and vol-h is left",
         ),
     ],
 )

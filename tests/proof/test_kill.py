@@ -28,7 +28,8 @@ MATRIX = {
 
 @pytest.fixture(scope="module")
 def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with ground(tmp_path_factory.mktemp("kill")) as berth:
+    # Disks that are made when they are asked for, before a pod is.
+    with ground(tmp_path_factory.mktemp("kill"), BERTH_DISK_CLASS="net-shared") as berth:
         yield berth
 
 

@@ -99,7 +99,7 @@ def test_as_many_queries_for_many_as_for_one(stage: Stage, django_assert_num_que
     stage.quota(8)
     stage.running(1)
     stage.request(1)
-    with django_assert_num_queries(15) as few:
+    with django_assert_num_queries(14) as few:
         read(stage)
     for _ in range(5):
         stage.request(1, by=stage.cast.carol)

@@ -11,7 +11,9 @@ from clusters.api import Api
 from clusters.connections import api_for
 from clusters.labels import WORKSPACE
 from clusters.mirror import Mirror, trimmed
-from clusters.models import Cluster
+from clusters.models import Cluster, Installation
+from storage.cluster.look import look as look_at_volume
+from storage.models import Volume
 from tests.shared.played_api import PlayedApi
 from workspaces.models import Workspace
 from workspaces.runs.reconcile import reconcile
@@ -24,10 +26,14 @@ OF_CLUSTER = ("Namespace", "StorageClass", "Node")
 
 
 def look(workspace_id: UUID, mirror: Mirror | None = None) -> None:
-    """Look at the workspace once, as the process that watches its cluster does."""
+    """Look at the workspace once, and at the volumes that need it, as the process that watches its cluster does."""
     row = Workspace.objects.select_related("pool__cluster", "tenant").get(pk=workspace_id)
-    for _ in reconcile([workspace_id], mirror or listed(row.pool.cluster, row.tenant.namespace)):
+    mirror = mirror or listed(row.pool.cluster, row.tenant.namespace)
+    for _ in reconcile([workspace_id], mirror):
         pass
+    volumes = Volume.objects.filter(tenant=row.tenant, deleted_at__isnull=True).exclude(bound_to="")
+    for volume in volumes.select_related("tenant", "cluster"):
+        look_at_volume(volume, mirror, Installation.current_id())
 
 
 def listed(cluster: Cluster, namespace: str) -> Mirror:

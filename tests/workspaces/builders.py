@@ -8,11 +8,13 @@ from uuid import UUID
 from accounts.models import Tenant, User
 from clusters.models import Cluster
 from quotas.models import Pool
+from storage.models import HOME_PATH, Mount, Volume
 from workspaces.cluster.wanted import SecretValues, Shared, Wanted
 from workspaces.models import Image, Workspace
 
 INSTANCE = UUID("00000000-0000-4000-8000-000000000001")
 RUN = UUID("00000000-0000-4000-8000-0000000000aa")
+HOME = UUID("00000000-0000-4000-8000-0000000000bb")
 ID = UUID("00000000-0000-4000-8000-00000000000a")
 
 
@@ -56,11 +58,17 @@ def wanted(row: Workspace | None = None, **changes: Any) -> Wanted:
         "requested_cpu_millicores": 2000,
         "requested_memory_mib": 8192,
     }
-    read = {"secret": secret, "bad_gpus": (), "unwell_nodes": {}, "mounts": ()}
+    read = {"secret": secret, "bad_gpus": (), "unwell_nodes": {}}
     read |= {name: changes.pop(name) for name in read.keys() & changes.keys()}
-    made = Wanted(shared=Shared(), **(values | changes))
+    shared = Shared()
+    shared.__dict__["mounts"] = {values["workspace"].pk: changes.pop("mounts", [home_mount()])}
+    made = Wanted(shared=shared, **(values | changes))
     made.__dict__.update(read)  # as if they had been read from rows
     return made
+
+
+def home_mount(path: str = HOME_PATH) -> Mount:
+    return Mount(volume=Volume(id=HOME, kind="home"), path=path, read_only=False)
 
 
 def claim(phase: str = "Bound", storage_class: str = "net-shared", **metadata: Any) -> dict[str, Any]:

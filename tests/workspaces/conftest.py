@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.cast import Cast
     from tests.workspaces.play import Play
 
-__all__ = ["api", "cast", "house", "own_rights", "play", "played_cluster"]
+__all__ = ["api", "cast", "house", "own_rights", "play", "play_with_disk", "played_cluster"]
 
 
 @pytest.fixture
@@ -19,3 +19,11 @@ def play(cast: Cast) -> Play:
     from tests.workspaces.play import Play
 
     return Play(cast, PlayedApi())
+
+
+@pytest.fixture
+def play_with_disk(cast: Cast) -> Play:
+    from tests.shared.played_api import PlayedApi
+    from tests.workspaces.play import Play
+
+    return Play(cast, PlayedApi(), disk_mib=1024)

@@ -12,6 +12,7 @@ from clusters.models import Node
 from quotas import admission
 from quotas.models import Claim
 from quotas.sharing import Portion
+from storage.models import Volume
 from tests.cast import GIB, Cast
 from tests.shared.looking import PlayedMirror, look
 from tests.shared.played_api import PlayedApi
@@ -48,9 +49,9 @@ def request_of_carol(cast: Cast) -> Claim:
 class Play:
     """A workspace of alice's on a simulated cluster."""
 
-    def __init__(self, cast: Cast, api: PlayedApi, name: str = "exp") -> None:
+    def __init__(self, cast: Cast, api: PlayedApi, name: str = "exp", disk_mib: int = 0) -> None:
         self.cast, self.api, self.mirror = cast, api, PlayedMirror(api)
-        self.id = launch(cast.alice, spec(name=name)).pk
+        self.id = launch(cast.alice, spec(name=name, disk_mib=disk_mib)).pk
 
     @property
     def row(self) -> Workspace:
@@ -91,6 +92,11 @@ class Play:
 
     def told(self, code: str) -> int:
         return self.row.events.filter(code=code).count()
+
+    def kinds_kept(self) -> list[str]:
+        """Kinds of the volumes that have a PVC."""
+        claims = [body["metadata"]["name"] for body in self.api.of("PersistentVolumeClaim")]
+        return sorted(volume.kind for volume in Volume.objects.all() if volume.object_name in claims)
 
     def pod(self) -> dict[str, Any]:
         return self.api.of("Pod")[0]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clusters.mirror import Mirror
+from storage.models import Mount
 from workspaces.models import Workspace
 
 from .observe import Object, Snapshot, condition
 
 
-def look_at(workspace: Workspace, mirror: Mirror) -> Snapshot:
-    """Return what is there as last heard."""
-    claims = claims_of(workspace, mirror)
+def look_at(workspace: Workspace, own: Iterable[Mount], mirror: Mirror) -> Snapshot:
+    """Return what is there as last heard. `own`: the mounts of its home and disk."""
+    found = (mirror.get("PersistentVolumeClaim", workspace.tenant.namespace, name) for name in names_of(own))
+    claims = [claim for claim in found if claim is not None]
     pods = pods_of(workspace, mirror)
     seen = Snapshot(
         volume_claims=claims,
@@ -24,20 +26,17 @@ def look_at(workspace: Workspace, mirror: Mirror) -> Snapshot:
     return with_reasons(seen, mirror)
 
 
-def read_anew(workspace: Workspace, mirror: Mirror) -> None:
+def names_of(mounts: Iterable[Mount]) -> list[str]:
+    return [one.volume.object_name for one in mounts]
+
+
+def read_anew(workspace: Workspace, own: Iterable[Mount], mirror: Mirror) -> None:
     """Read the objects that a run waits for, which are few and named."""
     namespace, name = workspace.tenant.namespace, workspace.object_name
-    for role in ("home", "disk") if workspace.disk_mib else ("home",):
-        mirror.read_anew("PersistentVolumeClaim", namespace, f"{name}-{role}")
+    for claim in names_of(own):
+        mirror.read_anew("PersistentVolumeClaim", namespace, claim)
     mirror.read_anew("Pod", namespace, name)
     mirror.read_anew("Service", namespace, name)
-
-
-def claims_of(workspace: Workspace, mirror: Mirror) -> list[Object]:
-    namespace = workspace.tenant.namespace
-    return [
-        *mirror.of("PersistentVolumeClaim", str(workspace.pk), also=workspace.volumes, namespace=namespace)
-    ]
 
 
 def pods_of(workspace: Workspace, mirror: Mirror) -> list[Object]:

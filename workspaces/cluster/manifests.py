@@ -11,7 +11,6 @@ from clusters import labels
 from clusters.labels import HASH, digest_of
 from clusters.models import Cluster
 from clusters.own_place import only_berth_opens_jupyter
-from clusters.quantities import format_mib
 from quotas import sharing
 from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT, tenant_labels
 from workspaces import start
@@ -21,25 +20,6 @@ from .wanted import Wanted
 
 FINALIZER = "berth.dev/end-seen"
 START = "berth-start-"  # names of the ConfigMaps with the start script
-
-
-def volume_claims(wanted: Wanted) -> list[dict[str, Any]]:
-    """PVCs of home and local disk. Nothing owns them, because they outlive every run."""
-    workspace, cluster = wanted.workspace, wanted.cluster
-    claims = [_claim(wanted, "home", cluster.home_class, cluster.home_mib)]
-    if workspace.disk_mib:
-        claims.append(_claim(wanted, "disk", cluster.disk_class, workspace.disk_mib))
-    return claims
-
-
-def _claim(wanted: Wanted, role: str, storage_class: str, size_mib: int) -> dict[str, Any]:
-    spec: dict[str, Any] = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": format_mib(size_mib)}},
-    }
-    if storage_class:
-        spec["storageClassName"] = storage_class
-    return _object(wanted, "v1", "PersistentVolumeClaim", f"{wanted.name}-{role}", spec=spec)
 
 
 def pod(wanted: Wanted) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from quotas.models import Pool
 from quotas.namespaces.manifests import JUPYTER_PORT, SERVICE_ACCOUNT, SSH_PORT
 from quotas.pools import selection
 from quotas.sharing import PodParts
+from storage.models import HOME_PATH
 from workspaces.sizes.sizing import portion_of
 
 from . import drivers
@@ -20,7 +21,6 @@ from .wanted import Wanted
 GRACE_SECONDS = 10
 EPHEMERAL_REQUEST_MIB = 1024
 EPHEMERAL_LIMIT_MIB = 10 * 1024
-DISK_PATH = "/disk"
 # sshd may need minutes where an image installs things at its start.
 STARTUP_SECONDS = 300
 ITSELF = ("localhost", "127.0.0.1", "::1")  # notebooks speak to their own server
@@ -185,17 +185,15 @@ def mounts(wanted: Wanted) -> list[dict[str, Any]]:
         {"name": "secret", "mountPath": "/berth/secret", "readOnly": True},
         {"name": "start", "mountPath": "/etc/passwd", "subPath": "passwd", "readOnly": True},
         {"name": "start", "mountPath": "/etc/group", "subPath": "group", "readOnly": True},
-        {"name": "home", "mountPath": wanted.workspace.image.home},
     ]
     if not gpu_parts(wanted).brings_shm:
         entries.append({"name": "shm", "mountPath": "/dev/shm"})
-    if wanted.workspace.disk_mib:
-        entries.append({"name": "disk", "mountPath": DISK_PATH})
     if wanted.mounts_driver:
         entries.append({"name": "driver", "mountPath": drivers.MOUNT_PATH, "readOnly": True})
     for one in wanted.mounts:
         read_only = {"readOnly": True} if one.read_only else {}
-        entries.append({"name": one.volume.object_name, "mountPath": one.path} | read_only)
+        path = wanted.workspace.image.home if one.path == HOME_PATH else one.path
+        entries.append({"name": one.volume.object_name, "mountPath": path} | read_only)
     return entries
 
 
@@ -205,13 +203,10 @@ def volumes(wanted: Wanted, start_files: str) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = [
         {"name": "start", "configMap": {"name": start_files, "defaultMode": 0o555}},
         {"name": "secret", "secret": {"secretName": name, "defaultMode": 0o440}},
-        {"name": "home", "persistentVolumeClaim": {"claimName": f"{name}-home"}},
     ]
     if not gpu_parts(wanted).brings_shm:
         memory = {"medium": "Memory", "sizeLimit": format_mib(wanted.workspace.memory_mib // 2)}
         entries.append({"name": "shm", "emptyDir": memory})
-    if wanted.workspace.disk_mib:
-        entries.append({"name": "disk", "persistentVolumeClaim": {"claimName": f"{name}-disk"}})
     if wanted.mounts_driver:
         claim = {"claimName": drivers.claim_name(wanted.workspace.pool), "readOnly": True}
         entries.append({"name": "driver", "persistentVolumeClaim": claim})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -52,10 +52,15 @@ class Wanted:
         """Values in clear, made only when they are needed."""
         return secret_values(self.workspace)
 
-    @cached_property
+    @property
     def mounts(self) -> Sequence[Mount]:
-        """Volumes that it mounts beside its own home and disk."""
-        return mounting.mounts_of([self.workspace.pk]).get(self.workspace.pk, [])
+        """Volumes that it mounts: its home, its own disk, and those that its person chose."""
+        return self.shared.mounts.get(self.workspace.pk, [])
+
+    @property
+    def own(self) -> Sequence[Mount]:
+        """The mounts of its home and its own disk."""
+        return mounting.own(self.mounts)
 
     @property
     def namespace(self) -> str:
@@ -99,7 +104,14 @@ def label_value(text: str) -> str:
 
 
 class Shared:
-    """What several looks need, read once for a batch of them."""
+    """What several looks need, read once for a batch of them. `of`: the workspaces that are looked at."""
+
+    def __init__(self, of: Collection[UUID] = ()) -> None:
+        self._of = of
+
+    @cached_property
+    def mounts(self) -> Mapping[UUID, Sequence[Mount]]:
+        return mounting.mounts_of(self._of)
 
     @cached_property
     def instance(self) -> UUID:

@@ -17,8 +17,10 @@ from accounts.locks import locked
 from accounts.models import Tenant, User
 from accounts.trail import audit
 from quotas import admission
+from quotas.allowed import storage
 from quotas.models import Claim
-from storage import mounting
+from storage import homes, mounting
+from storage.models import Volume
 from storage.mounting import MountWish
 from workspaces.access import require_launch
 from workspaces.models import Image, Phase, Step, Workspace, WorkspaceSecret
@@ -27,7 +29,7 @@ from workspaces.state import runs
 from workspaces.state.live import announce, write_events
 from workspaces.state.story import add_event
 
-from . import keys, longest, storage
+from . import keys, longest
 from .repositories import as_secret, without_credentials
 
 LONGEST_NAME = 63
@@ -79,8 +81,9 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
             refuse_unfair(actor, spec)
             image, size = check(tenant, spec)
             minutes = longest.granted(tenant, spec.max_runtime_minutes)
-            storage.refuse_beyond(tenant, size.pool.cluster, spec.disk_mib)
-            return _write(actor, tenant, image, size, replace(spec, max_runtime_minutes=minutes))
+            home = homes.main_home(actor.user, tenant, size.pool.cluster)
+            refuse_beyond_storage(tenant, spec.disk_mib + (0 if home else size.pool.cluster.home_mib))
+            return _write(actor, tenant, image, size, home, replace(spec, max_runtime_minutes=minutes))
     except Refusal as refusal:
         audit.record(actor, "workspace.launch", tenant=tenant, outcome="refused", data={"code": refusal.code})
         raise
@@ -155,6 +158,14 @@ def name_taken(name: str) -> Conflict:
     )
 
 
+def refuse_beyond_storage(tenant: Tenant, mib: int) -> None:
+    hint = _(
+        "A first home counts too. Request a smaller disk, delete storage that nobody needs, or ask your admin for more "
+        "quota."
+    )
+    storage.refuse_beyond(tenant, mib, field="disk_mib", hint=hint)
+
+
 def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str, list[str]]:
     """Faults by field: malformed or reserved names, a name twice, too much."""
     faults: dict[str, list[str]] = {}
@@ -185,7 +196,9 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str
     return faults
 
 
-def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchSpec) -> Workspace:
+def _write(
+    actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume | None, spec: LaunchSpec
+) -> Workspace:
     """Write each row once: all is decided before the first, and the claim's refusals come before the workspace."""
     workspace = Workspace(
         tenant=tenant,
@@ -215,11 +228,21 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
         raise name_taken(spec.name) from None
     secrets = keys.new_secrets({**spec.secret_env, **as_secret(spec.repository)})
     WorkspaceSecret.objects.create(workspace=workspace, **secrets)
-    mounting.mount(actor, tenant, size.pool.cluster, workspace.pk, spec.volumes, [image.home])
+    give_storage(actor, workspace, home, spec.volumes)
     write_events(workspace)
     announce(workspace)
     audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
     return workspace
+
+
+def give_storage(
+    actor: Actor, workspace: Workspace, home: Volume | None, wishes: Sequence[MountWish]
+) -> None:
+    tenant, cluster = workspace.tenant, workspace.pool.cluster
+    homes.mount_home(actor.user, tenant, cluster, workspace.pk, home)
+    if workspace.disk_mib:
+        homes.add_disk(actor.user, tenant, cluster, workspace.pk, workspace.name, workspace.disk_mib)
+    mounting.mount(actor, tenant, cluster, workspace.pk, wishes, [workspace.image.home])
 
 
 def add_source_event(workspace: Workspace, source: Workspace) -> None:

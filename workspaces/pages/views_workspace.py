@@ -21,6 +21,7 @@ from accounts.errors import SHOWN_IN_PLACE, Refusal
 from accounts.notices import inbox
 from accounts.rest.actors import actor_of
 from quotas.estimates import Estimator
+from storage import homes
 from workspaces import access
 from workspaces.api.representation import event_json, workspace_json
 from workspaces.gateway import hosts, passes
@@ -126,7 +127,13 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
 
 def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
     is_own = access.is_own(actor, workspace)
-    context = {"section": "workspaces", "workspace": workspace, "verb": verb, "is_own": is_own}
+    context = {
+        "section": "workspaces",
+        "workspace": workspace,
+        "verb": verb,
+        "is_own": is_own,
+        "made_for": homes.made_for(workspace.pk),
+    }
     return render(request, "workspaces/question.html", context)
 
 

@@ -14,11 +14,12 @@ from clusters.errors import ClusterRefused
 from clusters.labels import HASH
 from clusters.mirror import Mirror
 from clusters.unknown_causes import count, digest_of
-from clusters.volumes import restore_labels
+from clusters.volumes import free_for, restore_labels
 from quotas import admission
 from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage import mounting
+from storage.cluster.look import hold
 from workspaces import enqueue
 from workspaces.cluster import drivers, manifests, observe
 from workspaces.cluster.look import binding_modes, look_at
@@ -32,7 +33,6 @@ from workspaces.cluster.observe import (
 )
 from workspaces.cluster.proof import delete_pod, is_noted, note
 from workspaces.cluster.repair import restore_pod
-from workspaces.cluster.volumes import alert_deleted, free_for, keep_data, make_claim
 from workspaces.cluster.wanted import Shared, Wanted, wanted_of
 from workspaces.models import NO_DEADLINE, STEPS, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
@@ -52,27 +52,32 @@ MOST_UNEXPLAINED = 10
 def bring_up(workspace: Workspace, claim: Claim, mirror: Mirror, shared: Shared) -> None:
     """Run one pass: make what is missing or differs, then record what is seen."""
     wanted = wanted_of(workspace, claim, shared)
-    known = workspace.affinities
-    seen = restore_pod(look_at(workspace, mirror), wanted, mirror)
+    seen = restore_pod(look_at(workspace, wanted.own, mirror), wanted, mirror)
     in_the_way = None
     if not is_whole(wanted, seen):
         seen, in_the_way = make(wanted, seen, mirror, shared)
     seen = set_aside_earlier(seen, workspace, mirror)
     restore_secret(wanted, seen, mirror)
-    keep_data(workspace, seen.volume_claims, mirror)
-    alert_deleted(workspace, seen.volume_claims, mirror)
     observation = observe.observe(
         seen,
         run=str(claim.pk),
-        claims_wanted=len(manifests.volume_claims(wanted)),
+        claims_wanted=len(wanted.own),
         node_address=wanted.cluster.node_address,
     )
-    trouble = in_the_way or observation.trouble
-    is_known = workspace.affinities is known and is_noted(workspace, seen.pods)
-    if is_known and is_settled(workspace, observation, trouble):
+    trouble = in_the_way or deleted_volume(wanted) or observation.trouble
+    if is_noted(workspace, seen.pods) and is_settled(workspace, observation, trouble):
         return
     if record(workspace, seen, observation, trouble):
         enqueue.reconcile([workspace.pk], urgent=True)
+
+
+def deleted_volume(wanted: Wanted) -> Trouble | None:
+    """Return the trouble of a run whose home or disk somebody deletes by hand: its data stays, and so does the run."""
+    for volume in (one.volume for one in wanted.own):
+        if volume.problem == "volume_deleted":
+            data = {"claim": volume.object_name, "volume": volume.bound_to}
+            return Trouble(Diagnosis("volume_deleted", data))
+    return None
 
 
 # --- make what is missing
@@ -85,7 +90,7 @@ def is_whole(wanted: Wanted, seen: Snapshot) -> bool:
     return (
         wanted.workspace.dirty_since is None
         and seen.service is not None
-        and len(seen.volume_claims) >= len(manifests.volume_claims(wanted))
+        and len(seen.volume_claims) >= len(wanted.own)
         and any(observe.is_of(run, pod) for pod in seen.pods)
     )
 
@@ -142,21 +147,16 @@ def make_driver_volume(wanted: Wanted, mirror: Mirror) -> None:
     if there is not None and there.get("status", {}).get("phase") == "Bound":
         return
     reference = mirror.apply(volume)["spec"].get("claimRef", {})
-    if there is None and reference.get("uid"):  # its PVC was deleted
-        free_for(name, namespace, volume["metadata"]["name"], mirror)
+    was_deleted = there is None and reference.get("uid")
+    if was_deleted and not free_for(name, namespace, volume["metadata"]["name"], mirror):
+        raise Blocked("volume_gone", Outcome.FAIL, claim=name, volume=volume["metadata"]["name"])
     mirror.apply(claim)
 
 
 def make_volume_claims(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
-    """Create missing PVCs. Existing PVCs hold data and are not applied; only their labels are repaired."""
-    claims = {claim["metadata"]["name"]: claim for claim in seen.volume_claims}
-    for body in manifests.volume_claims(wanted):
-        name = body["metadata"]["name"]
-        if name in claims:
-            claims[name] = restore_labels(claims[name], body["metadata"]["labels"], mirror)
-        else:
-            claims[name] = make_claim(wanted.workspace, body, mirror)
-    found = list(claims.values())
+    """Make the PVCs of home and disk, and keep what they are bound to before a pod can write to it."""
+    held = (hold(one.volume, mirror, wanted.instance) for one in wanted.own)
+    found = [claim for claim in held if claim is not None]
     return replace(seen, volume_claims=found, binding_modes=binding_modes(found, mirror))
 
 
@@ -178,13 +178,14 @@ def restore_secret(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> None:
 
 
 def make_pod(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
-    """Create the pod once there is storage, set to Retain before a pod can write to it, and no earlier pod is left."""
-    if seen.pods or not all(observe.accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
+    """Create the pod once there is storage, and no earlier pod is left."""
+    if seen.pods:
         return seen
-    keep_data(wanted.workspace, seen.volume_claims, mirror)
     if (blocked := mounting.in_the_way(wanted.mounts, wanted.workspace.owner_id)) is not None:
         code, data, helps_to_wait = blocked
         raise Blocked(code, Outcome.WAIT if helps_to_wait else Outcome.FAIL, **data)
+    if not all(observe.accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
+        return seen
     files = manifests.start_files(wanted)
     if mirror.get("ConfigMap", wanted.namespace, files["metadata"]["name"]) is None:
         mirror.apply(files)
@@ -218,8 +219,6 @@ def record(workspace: Workspace, seen: Snapshot, observation: Observation, troub
         if observation.done == len(STEPS) and workspace.ready_at is None:
             admission.lock(workspace.pool.cluster_id)  # the run's clock starts, and the queue plans by it
         with changing(workspace.pk) as row:
-            row.volumes = {**row.volumes, **workspace.volumes}
-            row.affinities = {**row.affinities, **workspace.affinities}
             if row.run != workspace.run:
                 return False
             is_seen = note(row, seen.pods)

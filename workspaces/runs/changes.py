@@ -19,9 +19,10 @@ from accounts.errors import Conflict, Invalid
 from quotas import admission
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.models import Claim
+from storage import homes
 from workspaces.access import require_own
-from workspaces.launch import longest, storage
-from workspaces.launch.launch import check_disk, check_name, name_taken, needs
+from workspaces.launch import longest
+from workspaces.launch.launch import check_disk, check_name, name_taken, needs, refuse_beyond_storage
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.state import runs
@@ -164,7 +165,8 @@ def _add_disk(row: Workspace, disk_mib: int) -> bool:
     if row.desired != Desired.STOPPED or row.ending:
         text = _("A local disk can be added while it is stopped.")
         raise Conflict("stop_first", text, _("Stop it, add the disk, start it."), fields={"disk_mib": [text]})
-    storage.refuse_beyond(row.tenant, row.pool.cluster, disk_mib, has_home=True)
+    refuse_beyond_storage(row.tenant, disk_mib)
+    homes.add_disk(row.owner, row.tenant, row.pool.cluster, row.pk, row.name, disk_mib)
     row.disk_mib = disk_mib
     add_event(row, "disk_added", mib=disk_mib)
     return True

@@ -31,10 +31,11 @@ class Workspaces:
         return dict(Workspace.objects.filter(pk__in=holders).values_list("pk", "name"))
 
     def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
-        rows = Workspace.objects.filter(pk__in=holders).exclude(affinities={}).values_list("pk", "affinities")
-        own = {pk: [affinity for affinity in affinities.values() if affinity] for pk, affinities in rows}
-        mounted = mounting.affinities(holders)
-        return {pk: own.get(pk, []) + mounted.get(pk, []) for pk in own.keys() | mounted.keys()}
+        return mounting.affinities(holders)
+
+    def volumes_changed(self, holders: set[UUID]) -> None:
+        up = Workspace.objects.filter(pk__in=holders, phase__in=(Phase.STARTING, Phase.READY), ending="")
+        enqueue.reconcile(up.values_list("pk", flat=True), urgent=True)
 
     def admitted(self, claim: Claim) -> None:
         """Complete the second step. A run that was admitted only because it ends by a time gets that end at once."""

@@ -17,6 +17,7 @@ from accounts.errors import Conflict, Refusal
 from accounts.trail import audit
 from clusters.isolation.deciding import refuse_unknown
 from quotas import admission
+from storage import homes
 from workspaces import enqueue
 from workspaces.access import require_manage, require_own
 from workspaces.launch import longest
@@ -43,6 +44,7 @@ def start(actor: Actor, workspace: Workspace) -> bool:
         move(row, Move.WANT_RUNNING)
         if not row.ending:
             longest.fit(row)
+            homes.renew(row.owner, row.tenant, row.pool.cluster, row.pk)
             runs.begin(row, claim_for(row), "requested")
     return True
 
@@ -86,7 +88,8 @@ def restart_run(actor: Actor, workspace: Workspace, code: str, **event: Any) -> 
 
 
 def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> bool:
-    """Request deletion. Home and disk stay in the cluster unless `delete_disk`, which may be added until the end."""
+    """Request deletion. Its volumes stay; `delete_disk` takes those along that were made for it alone, and may be
+    added until the end."""
     with allowed(actor, workspace, "delete"):
         require_manage(actor, workspace)
     with audited_change(actor, workspace, "delete", {"delete_disk": delete_disk}) as row:

@@ -15,6 +15,7 @@ from django.db import InterfaceError, OperationalError
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
 from quotas.models import Claim
+from storage import mounting
 from workspaces import measures
 from workspaces.cluster.look import read_anew
 from workspaces.cluster.observe import explain_trouble
@@ -40,7 +41,7 @@ def reconcile(
     workspaces = list(rows)
     runs = [row.run for row in workspaces if row.run is not None]
     claims = Claim.objects.filter(state=Claim.State.ADMITTED).in_bulk(runs)
-    shared = Shared()
+    shared = Shared([row.pk for row in workspaces])
     for workspace in workspaces:
         claim = None if workspace.run is None else claims.get(workspace.run)
         yield workspace, look(workspace, claim, mirror, shared, anew=workspace.pk in anew)
@@ -57,7 +58,7 @@ def look(
         with measures.one_look():
             refuse_away(workspace)
             if anew:
-                read_anew(workspace, mirror)
+                read_anew(workspace, mounting.own(shared.mounts.get(workspace.pk, ())), mirror)
             _look(workspace, claim, mirror, shared)
     except ClusterUnavailable as error:
         log.warning("workspace %s: the cluster is away: %s", workspace.pk, error.message)

@@ -9,10 +9,9 @@ from accounts.errors import Refusal
 from clusters.mirror import Mirror
 from quotas import admission
 from quotas.models import Claim
-from storage import mounting
-from workspaces.cluster.look import claims_of, may_have_a_pod, pods_of
+from storage import homes
+from workspaces.cluster.look import may_have_a_pod, pods_of
 from workspaces.cluster.proof import delete_pod, note_pods
-from workspaces.cluster.volumes import alert_deleted, delete_volumes
 from workspaces.launch import longest
 from workspaces.launch.keys import forget_secrets
 from workspaces.launch.launch import claim_for
@@ -39,14 +38,11 @@ def take_down(workspace: Workspace, mirror: Mirror) -> None:
         return  # the watch has not reported it yet
     if workspace.ending == Ending.DELETE:
         delete_ways_in(workspace, mirror)
-        if workspace.delete_disk and delete_volumes(workspace, mirror):
-            return
     finish(workspace)
 
 
 def keep_at_rest(workspace: Workspace, mirror: Mirror) -> None:
     """Delete late objects of a workspace without a run: what came late must not run without a claim."""
-    alert_deleted(workspace, claims_of(workspace, mirror), mirror)
     for pod in pods_of(workspace, mirror):
         delete_pod(pod, mirror)
     if workspace.deleted_at is not None:
@@ -54,13 +50,11 @@ def keep_at_rest(workspace: Workspace, mirror: Mirror) -> None:
 
 
 def delete_ways_in(workspace: Workspace, mirror: Mirror) -> None:
-    """Delete Service and Secret, which stay through stops. Nobody watches Secrets, so the first pass of a deletion
-    deletes it unseen; in later ones, PVCs are going."""
+    """Delete Service and Secret, which stay through stops. Nobody watches Secrets, so the pass that proves a deletion's
+    end deletes it unseen."""
     namespace, name = workspace.tenant.namespace, workspace.object_name
     service = mirror.get("Service", namespace, name)
-    claims = claims_of(workspace, mirror) if workspace.delete_disk else []
-    is_later = workspace.delete_disk and all(claim["metadata"].get("deletionTimestamp") for claim in claims)
-    if service is not None or not (is_later or workspace.deleted_at):
+    if service is not None or not workspace.deleted_at:
         mirror.delete("Secret", namespace, name)
     if service is not None and not service["metadata"].get("deletionTimestamp"):
         mirror.delete("Service", namespace, name, uid=service["metadata"]["uid"])
@@ -132,7 +126,7 @@ def _become_deleted(row: Workspace) -> None:
     code = "deleted_with_files" if row.delete_disk else "deleted"
     move(row, Move.BE_GONE)
     row.deleted_at = timezone.now()
-    mounting.forget(row.pk)
+    homes.let_go(row.pk, with_data=row.delete_disk or not row.events.filter(code="admitted").exists())
     row.next_size = None
     forget_secrets(row)
     row.message_code, row.message_data = code, {}

@@ -48,16 +48,18 @@ export PATH
 # ---- The repository, cloned once ----------------------------------------------------------------------------------
 
 clone() {
-  url=$1 name=${1%%[?#]*} done=$PYTHONUSERBASE/share/berth/cloned
+  url=$1 name=${1%%[?#]*}
   name=${name%/} name=${name##*[/:]} name=${name%.git}
   case $name in "" | .* | -*) name=repository ;; esac
+  # Other workspaces may use the same home: each clones once
+  done=$PYTHONUSERBASE/share/berth/cloned-$name.${HOSTNAME:-} unfinished=$HOME/.cloning-$name.${HOSTNAME:-}
   [ -e "$done" ] || [ -e "$HOME/$name" ] && return
   log=$HOME/clone-of-$name.log
   export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=/bin/false GIT_SSH_COMMAND="ssh -oBatchMode=yes -oStrictHostKeyChecking=accept-new"
   mkdir -p "${done%/*}"
-  rm -rf "$HOME/.cloning-$name"
+  rm -rf "$unfinished"
   # A password in the address stays out of the log
-  { git clone -- "$url" "$HOME/.cloning-$name" && mv "$HOME/.cloning-$name" "$HOME/$name" && : >"$done"; } 2>&1 |
+  { git clone -- "$url" "$unfinished" && mv "$unfinished" "$HOME/$name" && : >"$done"; } 2>&1 |
     sed 's#://[^/ ]*@#://#g' >"$log"
   if [ -e "$done" ]; then
     rm -f "$log"

@@ -55,9 +55,7 @@ LINES: dict[str, Line] = {
     "stopped": Line(_("Stopped. Your files are kept."), _("Start it again when you need it.")),
     "delete_requested": Line(_("Deleted by %(by)s.")),
     "deleting": Line(_("Deleting.")),
-    "deleted": Line(
-        _("Deleted. Its home and disk are kept in the cluster."), _("An admin can restore them.")
-    ),
+    "deleted": Line(_("Deleted. Its files are kept."), _("They are on the page “Storage”.")),
     "deleted_with_files": Line(_("Deleted, with its files.")),
     "restarting": Line(_("Restarting: the old container ends first.")),
     "renamed": Line(_("Renamed from “%(old)s” to “%(new)s”.")),
@@ -172,7 +170,6 @@ LINES: dict[str, Line] = {
         _("Ask an admin for that volume if you need it."),
     ),
     "kept_data_deleted": Line(_("%(by)s deleted its storage %(object)s with the data on it.")),
-    "handed_back": Line(_("%(by)s restored it, with its kept storage."), _("Start it when you need it.")),
     # Preempted borrowed GPUs, and a budget that is spent.
     "asked_back_owner_waits": Line(
         _("It uses borrowed GPUs, and the team that owns them needs them: it stops in %(minutes)s min."),

@@ -37,7 +37,6 @@ class Move(StrEnum):
     REST = "rest"
     REFUSE = "refuse"
     BE_GONE = "be gone"
-    RESTORE = "restore"
 
 
 NONE: frozenset[str] = frozenset([""])
@@ -115,9 +114,6 @@ TABLE: dict[Move, Rule] = {
         to_phase=Phase.FAILED,
     ),
     Move.BE_GONE: Rule("the take-down", DELETED, [Phase.DELETING], NONE, to_phase=Phase.DELETED),
-    Move.RESTORE: Rule(
-        "an admin", DELETED, [Phase.DELETED], NONE, to_desired=Desired.STOPPED, to_phase=Phase.STOPPED
-    ),
 }
 
 

@@ -25,6 +25,8 @@ from clusters.models import Cluster
 from clusters.watch.watching import event_of
 from quotas.models import Flavor
 from quotas.namespaces import manifests as tenancy
+from storage.cluster.manifests import claim
+from storage.models import HOME_PATH, Access, Kind, Mount, Volume
 from tests.e2e.stack import until
 from tests.workspaces import builders
 from workspaces.cluster import manifests
@@ -63,7 +65,8 @@ class BareClient:
         """Return the seconds until all pods are ready and all Services have their address."""
         self.wanted = [self._workspace() for _ in range(count)]
         self.api.apply(manifests.start_files(self.wanted[0]))
-        pods = {wanted.name: wanted for wanted in self.wanted}
+        pods = {wanted.name for wanted in self.wanted}
+        of_home = {wanted.mounts[0].volume.object_name: wanted for wanted in self.wanted}
         with ThreadPoolExecutor(THREADS) as threads, Watches(self.api, DONE, self.labels) as heard:
             self._connect(threads)
             began = time.monotonic()
@@ -72,9 +75,8 @@ class BareClient:
             while left:
                 kind, name = _next(heard, sent)
                 left.discard((kind, name))
-                wanted = pods.get(name.removesuffix("-home"))
-                if kind == "PersistentVolumeClaim" and self.binds_first and wanted and wanted.name in pods:
-                    sent.append(threads.submit(self._post, wanted))
+                if kind == "PersistentVolumeClaim" and self.binds_first and name in of_home:
+                    sent.append(threads.submit(self._post, of_home[name]))
             return time.monotonic() - began
 
     def stop(self) -> None:
@@ -104,7 +106,8 @@ class BareClient:
             self.api.delete("Namespace", None, name)
 
     def _prepare(self, wanted: Wanted) -> None:
-        for body in (*manifests.volume_claims(wanted), manifests.service(wanted), manifests.secret(wanted)):
+        home = claim(wanted.mounts[0].volume, None, self.instance)
+        for body in (home, manifests.service(wanted), manifests.secret(wanted)):
             self.api.apply(body)
         if not self.binds_first:
             self._post(wanted)
@@ -137,8 +140,16 @@ class BareClient:
             memory_mib=flavor.memory_mib,
             env={},
         )
+        home = Volume(
+            tenant=self.tenant,
+            kind=Kind.HOME,
+            access=Access.NODE,
+            requested_mib=self.cluster.home_mib,
+            storage_class=self.cluster.home_class,
+        )
         return builders.wanted(
             row,
+            mounts=[Mount(volume=home, path=HOME_PATH, read_only=False)],
             instance=self.instance,
             run=uuid4(),
             node="",

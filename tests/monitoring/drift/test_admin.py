@@ -58,7 +58,6 @@ def test_each_action_says_what_it_will_do_or_why_not(cast: Cast, client: Client)
         ("recreate", changed, "Running workspaces are not affected."),
         ("recreate", pod, "The workspace is restarted"),
         ("recreate", left, "No change: Berth does not need it."),
-        ("hand_back", left, "It is no kept volume of a deleted workspace."),
     ):
         assert words in text_of(preview(client, PAGE, action, row)), action
     Finding.objects.filter(pk=changed.pk).update(accepted_at=timezone.now())
@@ -66,7 +65,7 @@ def test_each_action_says_what_it_will_do_or_why_not(cast: Cast, client: Client)
 
 
 def test_data_is_deleted_only_after_a_tick(cast: Cast, client: Client) -> None:
-    kept = finding(cast, "kept", "PersistentVolumeClaim", workspace=make_workspace(cast, cast.bob))
+    kept = finding(cast, "unwanted", "PersistentVolumeClaim", workspace=make_workspace(cast, cast.bob))
     page = preview(client, PAGE, "delete_data", kept)
     assert 'name="ticked" value="yes" required' in text_of(page)
     again = confirm(client, PAGE, page)
@@ -103,11 +102,10 @@ def test_check_now_enqueues_a_look_at_every_cluster(
 
 def test_the_overview_and_the_metrics_count_open_findings(cast: Cast, client: Client) -> None:
     finding(cast, "unwanted")
-    finding(cast, "kept", "PersistentVolumeClaim")
     finding(cast, "missing", name="new-one", confirmed_at=None)
     assert "1 object in the clusters differs from Berth" in text_of(client.get("/admin/"))
     read = samples(client)
-    assert [read["berth_drift_findings", what] for what in ("unwanted", "kept", "missing")] == [1, 1, 0]
+    assert [read["berth_drift_findings", what] for what in ("unwanted", "missing")] == [1, 0]
 
 
 def test_the_page_of_a_finding_shows_its_text_and_history(cast: Cast, client: Client) -> None:

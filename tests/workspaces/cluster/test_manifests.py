@@ -10,7 +10,7 @@ import pytest
 from clusters.labels import HASH, RUN
 from clusters.models import Cluster
 from devcluster.kubelet.containers.config import expand
-from tests.workspaces.builders import ID, INSTANCE, wanted, workspace
+from tests.workspaces.builders import HOME, ID, INSTANCE, home_mount, wanted, workspace
 from workspaces.cluster import manifests, pod
 from workspaces.cluster.wanted import SecretValues, label_value
 from workspaces.models import Workspace
@@ -25,7 +25,6 @@ OF_WORKSPACE = OF_TENANT | {"berth.dev/owner": "alice-uni", "berth.dev/workspace
 
 def test_every_object_says_whose_it_is() -> None:
     bodies = [
-        *manifests.volume_claims(wanted()),
         manifests.pod(wanted()),
         manifests.secret(wanted()),
         manifests.service(wanted()),
@@ -89,17 +88,23 @@ def test_secret_values_are_only_in_the_secret() -> None:
     assert "hush" not in repr(wanted())
 
 
-def test_a_local_disk_is_claimed_and_mounted_only_when_asked_for() -> None:
-    assert [c["metadata"]["name"] for c in manifests.volume_claims(wanted())] == [f"ws-{ID}-home"]
-    with_disk = wanted(workspace(disk_mib=2048))
-    home, disk = manifests.volume_claims(with_disk)
-    classes = [body["spec"]["storageClassName"] for body in (home, disk)]
-    assert classes == ["net-shared", "local-fast"]
-    assert {"name": "disk", "mountPath": "/disk"} in pod.mounts(with_disk)
+def test_a_home_is_where_the_image_has_its_own() -> None:
+    row = workspace()
+    row.image.home = "/root/of/others"
+    assert {"name": f"vol-{HOME}", "mountPath": "/root/of/others"} in pod.mounts(wanted(row))
+    claim = {"claimName": f"vol-{HOME}"}
+    assert {"name": f"vol-{HOME}", "persistentVolumeClaim": claim} in pod.volumes(wanted(row), "start")
+
+
+def test_a_volume_that_an_earlier_version_made_is_mounted_by_the_name_that_it_has() -> None:
+    old = home_mount()
+    old.volume.claim_name = f"ws-{ID}-home"
+    claims = [one.get("persistentVolumeClaim") for one in pod.volumes(wanted(mounts=[old]), "start")]
+    assert {"claimName": f"ws-{ID}-home"} in claims
 
 
 def test_nothing_owns_what_outlives_a_run_and_only_the_pod_names_one() -> None:
-    outliving = [*manifests.volume_claims(wanted()), manifests.secret(wanted()), manifests.service(wanted())]
+    outliving = [manifests.secret(wanted()), manifests.service(wanted())]
     for body in outliving:
         assert "ownerReferences" not in body["metadata"]
         assert RUN not in body["metadata"]["labels"]

@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.credentials import ssh_keys
+from storage import homes
 from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace
@@ -129,7 +130,9 @@ def test_stop_and_delete_by_buttons(cast: Cast) -> None:
     assert bob.post(f"/workspaces/{workspace.pk}/stop/").status_code == 302
     workspace.refresh_from_db()
     assert workspace.desired == Desired.STOPPED
-    assert "Also delete its files" in words(bob.get(f"/workspaces/{workspace.pk}/delete/"))
+    assert "Also delete" not in words(bob.get(f"/workspaces/{workspace.pk}/delete/"))
+    homes.add_disk(cast.bob.user, cast.demo, cast.cluster, workspace.pk, "exp-1", 1024)
+    assert "Deletes exp-1 disk with all files" in words(bob.get(f"/workspaces/{workspace.pk}/delete/"))
     bob.post(f"/workspaces/{workspace.pk}/delete/", {"delete_disk": "on"})
     workspace.refresh_from_db()
     assert (workspace.desired, workspace.delete_disk) == (Desired.DELETED, True)
@@ -144,7 +147,7 @@ def test_stop_and_delete_by_buttons(cast: Cast) -> None:
             "unsaved changes in notebooks",
             "its GPUs: it does not queue again",
         ),
-        ("delete", "SSH host key and secrets, permanently", "an admin can restore it"),
+        ("delete", "SSH host key and secrets, permanently", "your home, on the page “Storage”"),
     ],
 )
 def test_what_is_lost_is_said_before_it_is_done(cast: Cast, verb: str, lost: str, kept: str) -> None:

@@ -28,6 +28,7 @@ from hypothesis.stateful import (
 from accounts.errors import Refusal
 from quotas import admission
 from quotas.models import Claim
+from storage.models import Volume
 from tests.cast import make_cast
 from tests.sampling import rare
 from tests.shared.looking import PlayedMirror
@@ -247,12 +248,11 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def files_go_when_their_person_said_so_and_only_then(self) -> None:
-        row = self.row
         there = {claim["metadata"]["name"] for claim in self.api.of("PersistentVolumeClaim")}
-        if not row.delete_disk:
-            assert row.volumes.keys() <= there
-        elif row.deleted_at is not None:
-            assert not there
+        for volume in Volume.objects.all():
+            is_gone = volume.bin_until is not None
+            assert not is_gone or (volume.kind == "disk" and self.row.deleted_at is not None)
+            assert is_gone or not volume.bound_to or volume.object_name in there
 
     @invariant()
     def a_clock_runs_only_while_it_shall_run(self) -> None:

@@ -29,7 +29,7 @@ def start_anew(play: Play) -> None:
 
 def test_a_late_deletion_spares_the_pod_of_the_next_run_which_has_the_same_name(play: Play) -> None:
     play.begin_ready()
-    [earlier] = look_at(play.row, play.mirror).pods
+    [earlier] = look_at(play.row, (), play.mirror).pods
     start_anew(play)
     assert play.pod()["metadata"]["name"] == earlier["metadata"]["name"]
     assert not delete_pod(earlier, play.mirror)
@@ -68,7 +68,7 @@ def test_a_late_change_of_finalizers_spares_the_next_pod(
     play: Play, change: Callable[[Any, Mirror], None], finalizers: list[str]
 ) -> None:
     play.begin_ready()
-    [earlier] = look_at(play.row, play.mirror).pods
+    [earlier] = look_at(play.row, (), play.mirror).pods
     cast(Any, earlier)["metadata"]["finalizers"] = finalizers
     start_anew(play)
     play.pod()["metadata"]["finalizers"] = ["example.com/others"]

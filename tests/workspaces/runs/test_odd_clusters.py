@@ -8,11 +8,14 @@ from uuid import uuid4
 
 import pytest
 
+from accounts.notices.kinds import Kind
+from accounts.notices.models import Notice
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.labels import RUN
 from clusters.models import UnknownCause
 from quotas import admission
 from quotas.models import Claim, Quota
+from storage.models import Volume
 from tests.workspaces.play import Play
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
@@ -253,7 +256,8 @@ def test_a_restart_of_a_run_with_a_set_has_no_two_pods_at_any_moment(play: Play)
 # --- other requests meanwhile
 
 
-def test_a_deletion_at_the_end_of_a_stop_deletes_the_files_too(play: Play) -> None:
+def test_a_deletion_at_the_end_of_a_stop_deletes_the_files_too(play_with_disk: Play) -> None:
+    play = play_with_disk
     play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     play.look()
@@ -267,17 +271,18 @@ def test_a_deletion_at_the_end_of_a_stop_deletes_the_files_too(play: Play) -> No
     play.api.before_call = delete_at_the_last_call
     play.until(lambda row: row.deleted_at is not None)
     assert play.told("deleted_with_files") == 1
-    assert play.api.of("PersistentVolumeClaim") == []
+    assert play.kinds_kept() == ["home"]
 
 
-def test_files_can_be_added_to_a_deletion_under_way(play: Play) -> None:
+def test_files_can_be_added_to_a_deletion_under_way(play_with_disk: Play) -> None:
+    play = play_with_disk
     play.begin_ready()
     assert lifecycle.delete(play.cast.alice, play.row)
     play.look()
     assert lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
     assert not lifecycle.delete(play.cast.alice, play.row)
     play.until(lambda row: row.deleted_at is not None)
-    assert play.api.of("PersistentVolumeClaim") == []
+    assert play.kinds_kept() == ["home"]
     assert not lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
 
 
@@ -336,7 +341,8 @@ def test_a_volume_is_kept_before_a_pod_can_write_to_it(play: Play) -> None:
     play.until(lambda _: bool(play.api.of("Pod")))
     (volume,) = play.api.of("PersistentVolume")
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
-    assert play.row.volumes == {home(play)["metadata"]["name"]: volume["metadata"]["name"]}
+    kept = Volume.objects.get()
+    assert (kept.object_name, kept.bound_to) == (home(play)["metadata"]["name"], volume["metadata"]["name"])
 
 
 def test_a_home_deleted_by_hand_alerts_at_once_and_ends_nothing(play: Play) -> None:
@@ -346,14 +352,12 @@ def test_a_home_deleted_by_hand_alerts_at_once_and_ends_nothing(play: Play) -> N
     play.look()
     row = play.look()
     assert (row.phase, row.ending, row.message_code) == ("ready", "", "volume_deleted")
-    assert [event.level for event in row.events.filter(code="volume_deleted")] == ["error"]
-
-
-def test_a_home_deleted_while_stopped_alerts_once_and_comes_back_with_its_data(play: Play) -> None:
-    (volume,) = stopped_and_home_deleted(play)
-    for _ in range(3):
-        play.look()
     assert play.told("volume_deleted") == 1
+    assert Notice.objects.filter(user=play.cast.alice.user, kind=Kind.HEALTH).count() == 1
+
+
+def test_a_home_deleted_while_stopped_comes_back_with_its_data(play: Play) -> None:
+    (volume,) = stopped_and_home_deleted(play)
     lifecycle.start(play.cast.alice, play.row)
     play.begin_ready()
     assert len(play.api.of("PersistentVolume")) == 1

@@ -18,6 +18,7 @@ from clusters.api import Api
 from clusters.models import Cluster, Installation
 from quotas import admission
 from quotas.models import Claim
+from storage.models import Volume
 from tests.cast import Cast
 from tests.shared.driving import claim_of, drive, in_phase, launched, told
 from tests.shared.looking import look
@@ -92,7 +93,8 @@ def test_stop_keeps_the_volumes_and_the_address_and_ends_the_pod(house: Cast, ap
     workspace = drive(workspace, in_phase("stopped"))
     assert workspace.step_since > asked_at  # lists show since when it is stopped
     assert objects(house, api, ("Pod",)) == []
-    assert len(objects(house, api, OF_WORKSPACE)) == 4  # two claims, Service and Secret
+    assert len(objects(house, api, OF_WORKSPACE)) == 2  # Service and Secret
+    assert len(api.list("PersistentVolumeClaim", namespace=house.demo.namespace)) == 2
     assert claim_of(workspace).state == "released"
     assert not lifecycle.stop(house.alice, workspace)
 
@@ -131,6 +133,8 @@ def test_delete_with_files_leaves_no_object_and_no_claim(house: Cast, api: Api) 
     assert objects(house, api, OF_WORKSPACE) == []
     assert no_claim_is_left()
     assert told(workspace)[-1] == "deleted_with_files"
+    (home,) = Volume.objects.filter(bin_until=None)
+    assert (home.kind, home.mounts.count()) == ("home", 0)
     launched(house)  # the name is free again
 
 
@@ -149,7 +153,8 @@ def test_delete_keeps_the_files_unless_told(house: Cast, api: Api) -> None:
 @pytest.mark.slow
 def test_a_namespace_deleted_by_hand_is_made_anew_with_the_same_volumes(house: Cast, api: Api) -> None:
     workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
-    first_run, volumes = workspace.run, workspace.volumes
+    first_run = workspace.run
+    volumes = {volume.object_name: volume.bound_to for volume in Volume.objects.all()}
     assert len(volumes) == 2
     api.delete("Namespace", None, house.demo.namespace)
     drive(workspace, lambda w: w.phase == "ready" and w.run != first_run)

@@ -121,7 +121,7 @@ def watching() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_whole_life_without_any_task(house: Cast, api: Api) -> None:
-    workspace = launched(house)
+    workspace = launched(house, disk_mib=64)
     namespace = house.demo.namespace
 
     def comes_to(phase: Phase) -> None:
@@ -143,7 +143,8 @@ def test_a_whole_life_without_any_task(house: Cast, api: Api) -> None:
         workspace.refresh_from_db()
         lifecycle.delete(house.alice, workspace, delete_disk=True)
         comes_to(Phase.DELETED)
-    for kind in ("Pod", "Service", "Secret", "PersistentVolumeClaim"):
+        until(lambda: len(api.list("PersistentVolumeClaim", namespace=namespace)) == 1, 60)  # the home
+    for kind in ("Pod", "Service", "Secret"):
         assert api.list(kind, namespace=namespace) == []
 
 

@@ -1,0 +1,96 @@
+"""Home and disk of a workspace: the volumes that its launch makes, or finds, and mounts.
+
+A person has one home in each tenant and cluster, which all of their workspaces there mount. A disk is made for one
+workspace, and may be deleted with it.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, count
+from uuid import UUID
+
+from django.utils import timezone
+
+from accounts.locks import locked
+from accounts.models import Tenant, User
+from clusters.models import Cluster
+
+from . import enqueue
+from .changes import class_for, refuse_too_many
+from .models import DISK_PATH, HOME_PATH, Access, Kind, Mount, Phase, Volume
+
+LONGEST_NAME = 63
+
+
+def main_home(owner: User, tenant: Tenant, cluster: Cluster) -> Volume | None:
+    """Return the home that new workspaces of this person mount; None before the first."""
+    homes = Volume.objects.filter(tenant=tenant, owner=owner, cluster=cluster, is_main=True)
+    return homes.filter(deleted_at__isnull=True, bin_until__isnull=True).first()
+
+
+def mount_home(owner: User, tenant: Tenant, cluster: Cluster, holder: UUID, home: Volume | None) -> None:
+    """Let the holder mount its person's home; None: a new one is made. Within the person's own lock."""
+    home = home or Volume.objects.create(
+        tenant=tenant,
+        owner=owner,
+        cluster=cluster,
+        name=free_name(owner, tenant, "home"),
+        kind=Kind.HOME,
+        is_main=True,
+        requested_mib=cluster.home_mib,
+        storage_class=class_for(Kind.HOME, cluster),
+        # Known before the PVC is made, so that a person's first two workspaces need not wait for each other.
+        access=Access.MANY if cluster.home_class in cluster.shared_classes else "",
+    )
+    Mount.objects.create(volume=home, holder=holder, path=HOME_PATH, read_only=False)
+
+
+def add_disk(
+    owner: User, tenant: Tenant, cluster: Cluster, holder: UUID, holder_name: str, size_mib: int
+) -> None:
+    """Make a disk for the holder, which mounts it at /disk."""
+    refuse_too_many(owner, tenant)
+    disk = Volume.objects.create(
+        tenant=tenant,
+        owner=owner,
+        cluster=cluster,
+        name=free_name(owner, tenant, f"{holder_name[: LONGEST_NAME - 9]} disk"),
+        kind=Kind.DISK,
+        made_for=holder,
+        requested_mib=size_mib,
+        storage_class=class_for(Kind.DISK, cluster),
+    )
+    Mount.objects.create(volume=disk, holder=holder, path=DISK_PATH, read_only=False)
+
+
+def free_name(owner: User, tenant: Tenant, stem: str) -> str:
+    """Return the first of `home`, `home-2`, `home-3` … that none of the person's volumes in the tenant has."""
+    theirs = Volume.objects.filter(owner=owner, tenant=tenant, deleted_at=None, bin_until=None)
+    taken = set(theirs.filter(name__startswith=stem).values_list("name", flat=True))
+    return next(name for name in chain([stem], (f"{stem}-{n}" for n in count(2))) if name not in taken)
+
+
+def made_for(holder: UUID) -> list[Volume]:
+    """Return the volumes that may be deleted with the holder, for nobody else mounts them."""
+    others = Mount.objects.exclude(holder=holder).values("volume")
+    rows = Volume.objects.filter(made_for=holder, deleted_at__isnull=True, bin_until__isnull=True)
+    return list(rows.exclude(pk__in=others))
+
+
+def let_go(holder: UUID, *, with_data: bool) -> None:
+    """Delete the mounts of a holder that is gone; `with_data`: also the volumes that were made for it alone."""
+    going = {volume.pk for volume in made_for(holder)} if with_data else set()
+    Mount.objects.filter(holder=holder).delete()
+    rows = locked(Volume.objects.filter(made_for=holder).order_by("pk"))
+    if not list(rows.values_list("pk")):
+        return
+    Volume.objects.filter(pk__in=going).update(bin_until=timezone.now(), phase=Phase.DELETING)
+    Volume.objects.filter(made_for=holder).exclude(pk__in=going).update(made_for=None)
+    enqueue.look(going)
+
+
+def renew(owner: User, tenant: Tenant, cluster: Cluster, holder: UUID) -> None:
+    """Take out what was deleted for good of the holder's mounts, and give it a home if it has none by now."""
+    Mount.objects.filter(holder=holder, volume__deleted_at__isnull=False).delete()
+    if not Mount.objects.filter(holder=holder, path=HOME_PATH).exists():
+        mount_home(owner, tenant, cluster, holder, main_home(owner, tenant, cluster))
