@@ -10,6 +10,8 @@
 | `BERTH_AGENT_LISTEN` | the address for Prometheus, 127.0.0.1:9465; empty: none |
 | `BERTH_AGENT_INTERVAL_SECONDS` | seconds between two looks, 5 |
 | `BERTH_AGENT_KUBELET_SOCKET` | the kubelet's PodResources socket |
+| `BERTH_AGENT_KUBELET_IP` | this node's address: its kubelet is asked how full volumes are; empty: it is not |
+| `BERTH_AGENT_KUBELET_TOKEN_FILE` | the file with a token of Kubernetes that may `get` `nodes/stats` |
 | `BERTH_AGENT_DEV`, `BERTH_AGENT_PROC` | where the node's device files and processes are mounted, /dev and /proc |
 """
 
@@ -28,6 +30,7 @@ from pathlib import Path
 from . import kubelet
 from .look import Looker
 from .running import Agent, Settings
+from .volumes import TOKEN_FILE, VolumeUses
 
 ENDS = {signal.SIGTERM, signal.SIGINT}
 
@@ -48,6 +51,8 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
         token_file=Path(value("TOKEN_FILE", "/var/run/berth/token")),
         ca_file=value("CA_FILE") or None,
         listen=(host.strip("[]"), int(port)) if port else None,
+        kubelet_ip=value("KUBELET_IP"),
+        kubelet_token_file=Path(value("KUBELET_TOKEN_FILE", str(TOKEN_FILE))),
     )
 
 
@@ -73,7 +78,8 @@ def main() -> None:
 
 
 def look_once(settings: Settings) -> None:
-    looker = Looker(settings.dev, settings.proc, settings.kubelet, settings.pod)
+    uses = VolumeUses(settings.kubelet_ip, settings.kubelet_token_file)
+    looker = Looker(settings.dev, settings.proc, settings.kubelet, settings.pod, volumes=uses.due)
     seen = looker.look()
     json.dump({"inventory": looker.inventory, "look": seen}, sys.stdout, indent=2)
     print()

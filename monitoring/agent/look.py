@@ -13,7 +13,7 @@ from . import causes, inventory, nvml, pods, samples
 from .inventory import Device
 from .kubelet import given_devices
 from .nvml import Unanswered
-from .schema import GpuFacts, GpuSample, Holding, Inventory, Look, Trouble, Xid
+from .schema import GpuFacts, GpuSample, Holding, Inventory, Look, Trouble, VolumeUse, Xid
 from .unary import CallFailed
 from .xids import XidWatch
 
@@ -32,10 +32,11 @@ class Looker:
         kubelet: Path,
         pod: str = "",
         on_xid: Callable[[], object] = lambda: None,
+        volumes: Callable[[], list[VolumeUse] | None] = lambda: None,
     ) -> None:
         self.inventory: Inventory | None = None
         self._dev, self._proc, self._kubelet, self._pod = dev, proc, kubelet, pod
-        self._on_xid = on_xid
+        self._on_xid, self._volumes = on_xid, volumes
         self._xids: deque[Xid] = deque(maxlen=MOST_XIDS)
         self._known: dict[str, GpuFacts] = {}
         self._session: _Session | None = None
@@ -48,6 +49,8 @@ class Looker:
             seen["holdings"] = self._holdings()
         except CallFailed as failure:
             troubles.append({"code": "kubelet_silent", "detail": str(failure)})
+        if (volumes := self._volumes()) is not None:
+            seen["volumes"] = volumes
         seen["xids"] = self.new_xids()
         return seen
 

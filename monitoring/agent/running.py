@@ -27,6 +27,7 @@ from .exposition import Metric
 from .look import Looker
 from .push import Portal, Pusher, Spool
 from .schema import Look, Trouble
+from .volumes import TOKEN_FILE, VolumeUses
 
 logger = logging.getLogger("monitoring.agent")
 
@@ -50,6 +51,8 @@ class Settings(NamedTuple):
     token_file: Path
     ca_file: str | None
     listen: tuple[str, int] | None
+    kubelet_ip: str = ""  # empty: it is not asked how full volumes are
+    kubelet_token_file: Path = TOKEN_FILE
 
 
 class Agent:
@@ -58,7 +61,8 @@ class Agent:
         self._stopping = threading.Event()
         self._wake = threading.Event()
         places = settings.dev, settings.proc, settings.kubelet
-        self._looker = Looker(*places, settings.pod, on_xid=self._wake.set)
+        uses = VolumeUses(settings.kubelet_ip, settings.kubelet_token_file)
+        self._looker = Looker(*places, settings.pod, on_xid=self._wake.set, volumes=uses.due)
         self._publishing = threading.Lock()
         self._numbers = itertools.count(1)
         self._latest: Look | None = None

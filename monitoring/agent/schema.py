@@ -130,6 +130,15 @@ class Holding(TypedDict):
     uuid: NotRequired[str]
 
 
+class VolumeUse(TypedDict):
+    """Use of the file system behind a PVC that a pod of this node mounts."""
+
+    namespace: str
+    claim: str
+    used_mib: int
+    capacity_mib: int
+
+
 class Xid(TypedDict):
     """Error that the driver reported. `uuid` is absent where the driver did not name the GPU."""
 
@@ -141,13 +150,17 @@ class Xid(TypedDict):
 
 
 class Look(TypedDict):
-    """State at one moment. `gpus` is empty if NVML does not answer; `holdings` is absent if the kubelet does not."""
+    """State at one moment. `gpus` is empty if NVML does not answer; `holdings` is absent if the kubelet does not.
+
+    `volumes` is there about once a minute: the kubelet measures no more often.
+    """
 
     taken_at: float
     troubles: list[Trouble]
     gpus: list[GpuSample]
     holdings: NotRequired[list[Holding]]
     xids: list[Xid]
+    volumes: NotRequired[list[VolumeUse]]
 
 
 class Report(Look):

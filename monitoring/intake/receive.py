@@ -26,6 +26,7 @@ from monitoring.intake import gpus, states
 from monitoring.intake.checks import Health
 from monitoring.intake.holders import Held, Holders
 from monitoring.models import AgentState, XidEvent
+from storage import used
 
 # A smaller difference is no wrong clock, but the way and the agent's wait before sending.
 CLOCK_MAY_DIFFER = timedelta(seconds=30)
@@ -56,6 +57,7 @@ class Clock:
 def take(cluster_id: UUID, batch: Batch, now: datetime) -> None:
     with transaction.atomic():
         taken = _take(cluster_id, batch, now)
+    _take_volumes(cluster_id, batch, now)
     for outcome, count in (("taken", taken), ("repeated", len(batch["reports"]) - taken)):
         for _report in range(count):
             measures.REPORTS.count(outcome)
@@ -84,6 +86,14 @@ def _take(cluster_id: UUID, batch: Batch, now: datetime) -> int:
     if is_other:
         judging.judge(cluster_id, name)
     return len(reports)
+
+
+def _take_volumes(cluster_id: UUID, batch: Batch, now: datetime) -> None:
+    """Store the newest use of volumes, in a transaction of its own: volumes are locked before a node's rows."""
+    newest = next((report for report in reversed(batch["reports"]) if "volumes" in report), None)
+    if newest is not None:
+        measured = [used.Measured(**volume) for volume in newest["volumes"]]
+        used.take(cluster_id, measured, Clock(batch["sent_at"], now).ours(newest["taken_at"]))
 
 
 def take_health(cluster_id: UUID, report: Health, now: datetime) -> None:

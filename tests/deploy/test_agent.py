@@ -15,7 +15,7 @@ import pynvml
 import pytest
 import yaml
 
-from monitoring.agent import __main__, causes, kubelet
+from monitoring.agent import __main__, causes, kubelet, volumes
 from portal.up.plan import REPOSITORY
 
 DOCKERFILE = REPOSITORY / "deploy/images/agent/Dockerfile"
@@ -29,13 +29,13 @@ def manifest() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def daemon_set(manifest: list[Any]) -> Any:
-    namespace, found, _ = manifest
+    namespace, found = manifest[0], next(one for one in manifest if one["kind"] == "DaemonSet")
     assert found["metadata"]["namespace"] == namespace["metadata"]["name"] != "berth"
     return found
 
 
 def test_its_metrics_are_for_one_namespace_alone(manifest: list[Any], daemon_set: Any) -> None:
-    policy, template = manifest[2], daemon_set["spec"]["template"]
+    policy, template = manifest[-1], daemon_set["spec"]["template"]
     assert policy["metadata"]["namespace"] == daemon_set["metadata"]["namespace"]
     assert policy["spec"]["podSelector"]["matchLabels"] == template["metadata"]["labels"]
     [rule] = policy["spec"]["ingress"]
@@ -47,7 +47,7 @@ def test_its_metrics_are_for_one_namespace_alone(manifest: list[Any], daemon_set
 
 
 def test_it_reaches_names_and_berth_alone(manifest: list[Any]) -> None:
-    spec = manifest[2]["spec"]
+    spec = manifest[-1]["spec"]
     assert "Egress" in spec["policyTypes"]
     names, berth, outside = spec["egress"]
     assert {port["port"] for port in names["ports"]} == {53, 5353}
@@ -60,7 +60,7 @@ def test_it_reaches_names_and_berth_alone(manifest: list[Any]) -> None:
     assert peer["podSelector"]["matchLabels"] == web["spec"]["template"]["metadata"]["labels"]
     [container] = web["spec"]["template"]["spec"]["containers"]
     assert [port["port"] for port in berth["ports"]] == [port["containerPort"] for port in container["ports"]]
-    assert [port["port"] for port in outside["ports"]] == [443]
+    assert [port["port"] for port in outside["ports"]] == [443, volumes.PORT]
     assert all("ipBlock" in one for one in outside["to"])
 
 
@@ -75,12 +75,22 @@ def test_it_has_the_node_s_processes_and_one_folder_and_no_power(daemon_set: Any
         "capabilities": {"drop": ["ALL"]},
     }
     assert pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
-    (volume, token), (mount, token_at) = pod["volumes"], container["volumeMounts"]
+    (volume, token, own), (mount, token_at, own_at) = pod["volumes"], container["volumeMounts"]
     assert (token["secret"]["optional"], token_at["readOnly"]) == (True, True)
     assert volume["hostPath"]["path"] == mount["mountPath"] == str(kubelet.SOCKET.parent)
     assert mount["readOnly"]
+    assert (list(own), own_at["readOnly"]) == (["name", "projected"], True)
     assert container["resources"]["limits"]["memory"] == "128Mi"
     assert not {"nvidia.com/gpu"} & set(container["resources"]["limits"])
+
+
+def test_its_token_opens_the_kubelet_s_figures_alone(manifest: list[Any], daemon_set: Any) -> None:
+    [role] = [one for one in manifest if one["kind"] == "ClusterRole"]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes/stats"], "verbs": ["get"]}]
+    [binding] = [one for one in manifest if one["kind"] == "ClusterRoleBinding"]
+    [subject] = binding["subjects"]
+    assert subject["name"] == daemon_set["spec"]["template"]["spec"]["serviceAccountName"]
+    assert not [one for one in manifest if one["kind"] in ("Role", "RoleBinding")]
 
 
 def test_it_leaves_a_node_whose_driver_is_about_to_change(daemon_set: Any) -> None:

@@ -100,12 +100,13 @@ class Cluster:
             else PlayedRuntime(options.file.played)
         )
         images = Images(options.file.images, pulls)
+        mounting = Mounting(api, disks if options.process_pods else None, volumes)
         host = Host(
             api=api,
             state=options.state,
             runtime=runtime,
             images=images,
-            mounting=Mounting(api, disks if options.process_pods else None, volumes),
+            mounting=mounting,
             fleet=fleet,
             tokens=self._tokens,
             network=network,
@@ -124,6 +125,7 @@ class Cluster:
             options.portal,
             cores_of=self._metering.cores_of,
             life=BY_CPU if options.process_pods else "training",
+            uses_of=mounting.uses,
         )
         self._services = ServiceController(
             api, Addresses(*BALANCERS), network.connect if options.process_pods else None

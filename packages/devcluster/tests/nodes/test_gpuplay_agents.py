@@ -10,8 +10,9 @@ import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
+from devcluster.api import Api
 from devcluster.fleet import AGENT, KUBELET_SILENT, SILENT, WITHOUT_GPUS
-from devcluster.gpuplay.agent import Portal, Stream
+from devcluster.gpuplay.agent import MEASURE_SECONDS, Looker, Portal, Stream
 from devcluster.resources import Obj
 from devcluster.testing.gpubench import NOW, Bench
 
@@ -48,6 +49,20 @@ def test_an_agent_whose_kubelet_is_silent_knows_no_holdings(bench: Bench) -> Non
     assert len(bench.look("whole")["holdings"]) == 1
     bench.switch(node="whole", agent=KUBELET_SILENT)
     assert "holdings" not in bench.look("whole")
+
+
+def test_the_use_of_volumes_is_reported_now_and_then(bench: Bench) -> None:
+    use = {"namespace": "ns", "claim": "c", "used_mib": 1, "capacity_mib": 2}
+    node = bench.fleet.named("whole")
+    looker = Looker(
+        Api(bench.store),
+        node,
+        bench.devices,
+        lambda uid: 0.0,
+        "steady 50",
+        lambda name: [use] * (name == "whole"),
+    )
+    assert [looker.look(NOW + at).get("volumes") for at in (0, 1, MEASURE_SECONDS)] == [[use], None, [use]]
 
 
 class Receiver:

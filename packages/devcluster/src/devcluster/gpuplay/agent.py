@@ -11,6 +11,7 @@ import logging
 import os
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,11 @@ _DETAILS = {
 }
 
 
+# Use of the claims that pods of a node mount, by the node's name.
+UsesOf = Callable[[str], list[Obj]]
+MEASURE_SECONDS = 15
+
+
 @dataclass(frozen=True)
 class Portal:
     """Address for reports, and the file with the token, which is read again for each push."""
@@ -66,7 +72,16 @@ class Portal:
 class Looker:
     """Sampler for the agent of one node."""
 
-    def __init__(self, api: Api, node: PlayedNode, devices: Devices, cores_of: CoresOf, life: str):
+    def __init__(
+        self,
+        api: Api,
+        node: PlayedNode,
+        devices: Devices,
+        cores_of: CoresOf,
+        life: str,
+        uses_of: UsesOf = lambda node: [],
+    ):
+        self._uses_of, self._measured_at = uses_of, 0.0
         self._api, self._node, self._devices, self._cores_of = api, node, devices, cores_of
         self._cards = devices.cards[node.name]
         self._life = Life.read((node.gpus or {}).get("life", life))
@@ -84,6 +99,8 @@ class Looker:
             seen["holdings"] = [_holding(holding) for holding in held]
         seen["xids"] = [] if blind else list(self._node.xids)
         self._node.xids.clear()
+        if at >= self._measured_at + MEASURE_SECONDS:
+            self._measured_at, seen["volumes"] = at, self._uses_of(self._node.name)
         return seen
 
     def _gpus(self, held: list[Holding], at: float) -> list[Obj]:
@@ -213,11 +230,12 @@ class SimulatedAgents:
         *,
         cores_of: CoresOf,
         life: str,
+        uses_of: UsesOf,
     ):
         nodes = [node for node in fleet if node.gpus]
         every = max(EVERY_SECONDS, len(nodes) / PUSHES_PER_SECOND)
         self._streams = {
-            node.name: Stream(node, Looker(api, node, devices, cores_of, life), portal, every)
+            node.name: Stream(node, Looker(api, node, devices, cores_of, life, uses_of), portal, every)
             for node in nodes
         }
         self._every_seconds = every

@@ -80,6 +80,13 @@ class Disks:
         with contextlib.suppress(OSError), _opened(target) as folder:
             fcntl.ioctl(folder, _THAW, 0)  # devcluster was killed while it made a copy
 
+    def use(self, volume: str) -> tuple[int, int] | None:
+        """Return used bytes and size of a mounted volume's file system. None: not mounted, or it has no limit."""
+        if volume not in self.mounted:
+            return None
+        seen = os.statvfs(self._mounts / volume)
+        return (seen.f_blocks - seen.f_bfree) * seen.f_frsize, seen.f_blocks * seen.f_frsize
+
     def release(self, user: str) -> None:
         """Unmount the volumes that no other user has."""
         for volume in [v for v, users in self._users.items() if user in users]:

@@ -9,8 +9,8 @@ from devcluster.controllers.storage.attachments import attachment_name, is_attac
 from devcluster.faults.volumefaults import HeldBack, VolumeFaults
 from devcluster.kubelet.storage.disks import Disks
 from devcluster.kubelet.storage.volumes import NotReady
-from devcluster.resources import PV, PVC, VOLUME_ATTACHMENT, Obj
-from devcluster.storage import claims_of, driver_of, handle_of, size_of
+from devcluster.resources import POD, PV, PVC, VOLUME_ATTACHMENT, Obj
+from devcluster.storage import claims_of, driver_of, ended, handle_of, size_of
 
 PATIENCE_SECONDS = 123.0
 """After so long, the kubelet says that it waits for a volume."""
@@ -78,6 +78,23 @@ class Mounting:
         if self._faults.matches("full", claim):
             await self._disks.fill(handle_of(volume), True)
         return path
+
+    def uses(self, node: str) -> list[Obj]:
+        """Return the use of each claim that a running pod of the node mounts, as the agent reports it."""
+        if self._disks is None:
+            return []
+        found: dict[tuple[str, str], Obj] = {}
+        for pod in self._api.store.each(POD):
+            if pod["spec"].get("nodeName") != node or ended(pod):
+                continue
+            namespace = pod["metadata"]["namespace"]
+            for name in claims_of(pod):
+                claim = self._api.store.get(PVC, namespace, name)
+                volume = claim and self._api.store.get(PV, "", claim["spec"].get("volumeName", ""))
+                if volume and (use := self._disks.use(handle_of(volume))):
+                    told = {"used_mib": use[0] // 2**20, "capacity_mib": use[1] // 2**20}
+                    found[namespace, name] = {"namespace": namespace, "claim": name, **told}
+        return list(found.values())
 
     def forget(self, pod_uid: str) -> None:
         if self._disks:
