@@ -57,7 +57,9 @@ KINDS = {
         Kind("CSIDriver", "storage.k8s.io", "v1", "csidrivers", namespaced=False),
         Kind("CSINode", "storage.k8s.io", "v1", "csinodes", namespaced=False),
         Kind("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", namespaced=False),
-        # Kinds of ADDITIONS, only read.
+        # Kinds of ADDITIONS. Berth writes snapshots, and reads the others.
+        Kind("VolumeSnapshot", SNAPSHOTS, "v1", "volumesnapshots"),
+        Kind("VolumeSnapshotContent", SNAPSHOTS, "v1", "volumesnapshotcontents", namespaced=False),
         Kind("VolumeSnapshotClass", SNAPSHOTS, "v1", "volumesnapshotclasses", namespaced=False),
         Kind("PodMetrics", METRICS, "v1beta1", "pods"),
         Kind("IPAddressPool", METALLB, "v1beta1", "ipaddresspools"),

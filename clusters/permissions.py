@@ -59,6 +59,9 @@ NEEDS = (
     Need("IPAddressPool", ("list",)),
     Need("RuntimeClass", ("get", "list")),
     Need("VolumeSnapshotClass", ("list",)),
+    # Copies of volumes. A content is patched to keep the copy when its snapshot goes, and made if it is gone itself.
+    Need("VolumeSnapshot", ("get", "create", "delete")),
+    Need("VolumeSnapshotContent", ("get", "create", "patch", "delete")),
     Need("CSIDriver", ("list",)),
     Need("CSINode", ("list",)),
     # Kueue's objects, so that doctor can report where two queues hand out the same GPUs.

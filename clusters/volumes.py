@@ -26,6 +26,11 @@ def let_go(claim: str, namespace: str, volume: str, mirror: Mirror) -> bool:
     return patch_own(volume, operations, mirror)
 
 
+def driver_of(volume: Object | None) -> str:
+    """Return the CSI driver of a volume; empty: it has none."""
+    return str(((volume or {}).get("spec", {}).get("csi") or {}).get("driver", ""))
+
+
 def affinity_of(volume: Object | None) -> Json:
     """Return the node selector of a volume that only some nodes can mount; else an empty one."""
     required: Json = ((volume or {}).get("spec", {}).get("nodeAffinity") or {}).get("required") or {}
@@ -68,6 +73,15 @@ def create_claim(body: Json, mirror: Mirror) -> Object:
         if there is None:
             raise
         return restore_labels(there, metadata["labels"], mirror)
+
+
+def create_once(body: Json, mirror: Mirror) -> None:
+    """Create the object, unless its name is taken."""
+    try:
+        mirror.api.create(body)
+    except ClusterRefused as refusal:
+        if refusal.status != 409:
+            raise
 
 
 def restore_labels(body: Object, wanted: Mapping[str, str], mirror: Mirror) -> Object:

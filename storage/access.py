@@ -17,8 +17,8 @@ RELATED = ("tenant", "owner", "cluster")
 
 
 def visible(actor: Actor) -> QuerySet[Volume]:
-    """Volumes of the actor's tenants that are not deleted for good."""
-    return Volume.objects.filter(tenant__in=visible_tenants(actor), deleted_at__isnull=True)
+    """Volumes of the actor's tenants that are not deleted for good. A version is shown with its dataset."""
+    return Volume.objects.filter(tenant__in=visible_tenants(actor), deleted_at__isnull=True, is_version=False)
 
 
 def get(actor: Actor, volume_id: UUID) -> Volume:

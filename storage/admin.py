@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.admin.recorded import ReadOnlyPage
 
-from .models import Volume
+from .models import Snapshot, Volume
 
 
 @admin.register(Volume)
@@ -24,8 +24,25 @@ class VolumePage(ReadOnlyPage[Volume]):
     fields = (
         "name", "owner", "tenant", "cluster", "kind", "shared", "requested_mib", "size_mib", "used_mib", "used_at",
         "phase", "problem", "problem_data", "storage_class", "access", "is_enforced", "can_grow", "bound_to",
-        "affinity", "bin_until", "created_at", "deleted_at",
+        "affinity", "driver", "source", "bin_until", "created_at", "deleted_at",
     )  # fmt: skip
 
     def public_address(self, obj: Volume) -> str:
         return reverse("volume", args=[obj.pk]) if obj.deleted_at is None else ""
+
+
+@admin.register(Snapshot)
+class SnapshotPage(ReadOnlyPage[Snapshot]):
+    purpose = gettext_lazy("Snapshots and published versions. Each is deleted on the page of its volume.")
+    list_display = ("volume", "number", "note", "by", "phase", "problem", "size_mib", "created_at")
+    list_filter = ("phase", "volume__tenant", "volume__cluster")
+    list_select_related = ("volume", "by")
+    search_fields = ("volume__name", "note", "by__username", "content", "handle", "=id")
+    date_hierarchy = "created_at"
+    fields = (
+        "volume", "number", "note", "by", "phase", "problem", "problem_data", "size_mib", "content", "handle",
+        "created_at", "deleted_at",
+    )  # fmt: skip
+
+    def public_address(self, obj: Snapshot) -> str:
+        return reverse("volume", args=[obj.volume_id]) if obj.deleted_at is None else ""

@@ -28,6 +28,7 @@ from .access import RELATED, require_create, require_manage
 from .cluster.look import changing
 from .leasing import Leases
 from .models import LARGEST_MIB, SMALLEST_MIB, Kind, Phase, Shared, Volume
+from .sources import NOTHING, Source, refuse_binned, source_of
 
 IN_BIN = timedelta(days=7)
 MOST_OF_A_PERSON = 200  # in one tenant
@@ -43,6 +44,7 @@ class Wish:
     size_mib: int
     cluster: str = ""
     shared: str = Shared.NO
+    begins: Source = NOTHING
 
 
 def create(actor: Actor, tenant: str, wish: Wish) -> Volume:
@@ -54,6 +56,9 @@ def create(actor: Actor, tenant: str, wish: Wish) -> Volume:
         cluster = _checked(actor, place, wish)
         refuse_unknown(cluster)
         storage.refuse_beyond(place, wish.size_mib, field="size_mib", hint=_hint_of_limit())
+        source = source_of(actor, place, cluster, wish.begins, wish.size_mib)
+        if wish.kind == Kind.HOME and (source is None or source.volume.kind != Kind.HOME):
+            raise _no_home()
         volume = Volume.objects.create(
             tenant=place,
             owner=actor.user,
@@ -62,9 +67,11 @@ def create(actor: Actor, tenant: str, wish: Wish) -> Volume:
             kind=wish.kind,
             shared=wish.shared,
             requested_mib=wish.size_mib,
-            storage_class=class_for(wish.kind, cluster),
+            storage_class=source.volume.storage_class if source else class_for(wish.kind, cluster),
+            source=source,
         )
-        _record(actor, volume, "create", kind=volume.kind, size_mib=volume.requested_mib)
+        data = {"source": source.volume.name} if source else {}
+        _record(actor, volume, "create", kind=volume.kind, size_mib=volume.requested_mib, **data)
         enqueue.look([volume.pk])
     return volume
 
@@ -151,7 +158,8 @@ def delete(actor: Actor, volume: Volume, *, now: bool = False) -> bool:
 
 
 def _refuse_in_use(row: Volume) -> None:
-    held = Leases().held([row.pk])
+    versions = Volume.objects.filter(source__volume=row, is_version=True, deleted_at=None)
+    held = Leases().held([row.pk, *versions.values_list("pk", flat=True)])
     if not held:
         return
     by = ", ".join(sorted(lease.holder_name for lease in held))
@@ -198,6 +206,7 @@ def transfer(actor: Actor, volume: Volume, username: str) -> bool:
                 return False
             before, row.owner = row.owner.get_username(), to.user
             row.is_main, row.made_for = False, None  # it belongs to no workspace of the one who had it
+            Volume.objects.filter(source__volume=row, is_version=True).update(owner=to.user)
         _record(actor, row, "transfer", to=username, before=before)
     return True
 
@@ -214,9 +223,6 @@ def _has_another_home(row: Volume) -> bool:
 
 def _checked(actor: Actor, tenant: Tenant, wish: Wish) -> Cluster:
     """Return the cluster. Raise a refusal with all faulty fields at once."""
-    if wish.kind == Kind.HOME:
-        text = _("A home makes itself at your first launch.")
-        raise Invalid("made_by_itself", text, _("Create a disk or a dataset."), fields={"kind": [text]})
     if wish.kind == Kind.SCRATCH:
         text = _("“%(name)s” is not available yet.") % {"name": wish.kind}
         raise NotYet("not_yet", text, _("Create a disk or a dataset."), fields={"kind": [text]})
@@ -234,6 +240,12 @@ def _checked(actor: Actor, tenant: Tenant, wish: Wish) -> Cluster:
         raise _invalid(faults)
     refuse_too_many(actor.user, tenant)
     return clusters[0]
+
+
+def _no_home() -> Invalid:
+    text = _("A home makes itself at your first launch.")
+    hint = _("Create a disk or a dataset, or a home from another home.")
+    return Invalid("made_by_itself", text, hint, fields={"kind": [text]})
 
 
 def refuse_too_many(owner: User, tenant: Tenant) -> None:
@@ -256,11 +268,6 @@ def _faults_of_name(name: str) -> dict[str, Sequence[str]]:
 
 def _invalid(faults: Mapping[str, Sequence[str]]) -> Invalid:
     return Invalid("invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=faults)
-
-
-def refuse_binned(row: Volume) -> None:
-    if row.bin_until is not None or row.deleted_at:
-        raise Conflict("in_bin", _("This volume is in the bin."), _("Restore it first."))
 
 
 @contextmanager

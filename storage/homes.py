@@ -15,7 +15,7 @@ from accounts.locks import locked
 from accounts.models import Tenant, User
 from clusters.models import Cluster
 
-from . import enqueue
+from . import enqueue, versions
 from .changes import class_for, refuse_too_many
 from .models import DISK_PATH, HOME_PATH, Access, Kind, Mount, Phase, Volume
 
@@ -90,7 +90,8 @@ def let_go(holder: UUID, *, with_data: bool) -> None:
 
 
 def renew(owner: User, tenant: Tenant, cluster: Cluster, holder: UUID) -> None:
-    """Take out what was deleted for good of the holder's mounts, and give it a home if it has none by now."""
+    """Renew what the holder's next run mounts: the latest versions, nothing deleted for good, and a home."""
+    versions.renew(holder)
     Mount.objects.filter(holder=holder, volume__deleted_at__isnull=False).delete()
     if not Mount.objects.filter(holder=holder, path=HOME_PATH).exists():
         mount_home(owner, tenant, cluster, holder, main_home(owner, tenant, cluster))

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from quotas import holders
 from quotas.models import Claim
 from quotas.scheduling import Lease
 
-from .models import Access, Kind, Mount
+from .models import Access, Kind, Mount, Phase, Snapshot
 
 
 class Leases:
@@ -36,7 +38,22 @@ class Leases:
         names = holders.names_of(claims)
         admitted = {claim.holder_id for claim in claims}
         found = _by_holder((mount for mount in mounts if mount.holder in admitted), names)
-        return tuple(lease for leases in found.values() for lease in leases)
+        runs = tuple(lease for leases in found.values() for lease in leases)
+        return runs + publications(volumes)
+
+
+def publications(volumes: Collection[UUID]) -> tuple[Lease, ...]:
+    """Return the leases of versions that are being taken: no writer begins meanwhile."""
+    rows = Snapshot.objects.filter(volume__in=volumes, number__isnull=False, phase=Phase.PENDING)
+    return tuple(
+        Lease(
+            volume=row.volume_id,
+            name=row.volume.name,
+            holder=row.pk,
+            holder_name=_("version %(number)s, which is being published") % {"number": row.number},
+        )
+        for row in rows.select_related("volume")
+    )
 
 
 def running(of: Collection[UUID]) -> Any:
@@ -55,7 +72,7 @@ def _by_holder(mounts: Iterable[Mount], names: Mapping[UUID, str]) -> dict[UUID,
 def lease_of(mount: Mount, holder_name: str) -> Lease | None:
     """Return the lease that a mount needs; None for a home that several nodes can mount: its runs share it."""
     volume = mount.volume
-    is_exclusive = volume.access != Access.MANY
+    is_exclusive = volume.access not in (Access.MANY, Access.READ)
     if volume.kind == Kind.HOME and not is_exclusive:
         return None
     return Lease(

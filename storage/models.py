@@ -49,6 +49,11 @@ class Access(models.TextChoices):
     MANY = "rwx", _("several nodes at once")
     NODE = "rwo", _("one node at a time")
     POD = "rwop", _("one run at a time")
+    READ = "rox", _("several nodes at once, to read")
+
+
+# A driver that is no CSI driver: it makes no snapshots.
+NO_DRIVER = "-"
 
 
 class Volume(models.Model):
@@ -72,6 +77,10 @@ class Volume(models.Model):
     made_for = models.UUIDField(null=True, db_index=True)
     # Name of its PVC, if an earlier version of Berth gave it another than `object_name` does.
     claim_name = models.CharField(max_length=253, blank=True, default="", db_default="")
+    # The copy whose files it begins with; null: it begins empty.
+    source = models.ForeignKey("Snapshot", on_delete=models.PROTECT, null=True, related_name="copies")
+    # It is that published version itself: runs mount it to read, and people see it with its dataset.
+    is_version = models.BooleanField(default=False, db_default=False)
     shared = models.CharField(_("shared with"), max_length=8, choices=Shared, default=Shared.NO)
     requested_mib = models.PositiveIntegerField(_("requested size (MiB)"))
     # When it leaves the bin for good; empty: it is not in the bin.
@@ -89,6 +98,8 @@ class Volume(models.Model):
     # The cluster's volume behind the PVC, once bound; and the nodes that can mount it (empty: any).
     bound_to = models.CharField(_("persistent volume"), max_length=253, blank=True)
     affinity = models.JSONField(default=dict)
+    # Its CSI driver, or NO_DRIVER; empty before it is bound.
+    driver = models.CharField(max_length=253, blank=True, default="", db_default="")
     # What the kubelet of a node that mounts it measured last; the percentage of which its owner was warned.
     used_mib = models.PositiveBigIntegerField(_("used (MiB)"), null=True)
     # Size of its file system: less than that of the volume.
@@ -115,7 +126,7 @@ class Volume(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["tenant", "owner", "name"],
-                condition=Q(deleted_at__isnull=True, bin_until__isnull=True),
+                condition=Q(deleted_at__isnull=True, bin_until__isnull=True, is_version=False),
                 name="one_volume_of_a_name_per_person_and_tenant",
             ),
             models.UniqueConstraint(
@@ -132,6 +143,11 @@ class Volume(models.Model):
     def object_name(self) -> str:
         """Name of its PVC."""
         return self.claim_name or f"vol-{self.id}"
+
+    @property
+    def rights(self) -> Volume:
+        """The volume that says who may mount it: a version's is its dataset."""
+        return self.source.volume if self.is_version and self.source else self
 
     @property
     def is_due(self) -> bool:
@@ -166,8 +182,61 @@ class Volume(models.Model):
         return found.pop() if len(found) == 1 else ""
 
 
+class Snapshot(models.Model):
+    """Copy of a volume as it was at one moment; a published version if it has a number.
+
+    Its VolumeSnapshot carries its id; the copy outlives a VolumeSnapshot that is deleted by hand.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    volume = models.ForeignKey(
+        Volume, on_delete=models.PROTECT, related_name="snapshots", verbose_name=_("volume")
+    )
+    number = models.PositiveIntegerField(_("version"), null=True)
+    note = models.CharField(_("note"), max_length=200, blank=True, validators=[visible])
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", verbose_name=_("by")
+    )
+    # Made for one new volume alone, and deleted once that has its files.
+    is_passing = models.BooleanField(default=False)
+
+    phase = models.CharField(_("phase"), max_length=8, choices=Phase, default=Phase.PENDING)
+    problem = models.CharField(max_length=64, blank=True)
+    problem_data = models.JSONField(default=dict)
+    size_mib = models.PositiveIntegerField(_("size (MiB)"), default=0)
+    # Its VolumeSnapshotContent, and the driver's own name of the copy, once known.
+    content = models.CharField(max_length=253, blank=True)
+    handle = models.CharField(max_length=1024, blank=True)
+
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    deleted_at = models.DateTimeField(_("deleted at"), null=True)
+
+    class Meta:
+        verbose_name = _("snapshot")
+        verbose_name_plural = _("snapshots")
+        ordering: ClassVar = ["-created_at", "id"]
+        indexes: ClassVar = [
+            models.Index(
+                fields=["volume"], condition=Q(phase__in=("pending", "deleting")), name="snapshot_moving"
+            ),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["volume", "number"], name="one_version_of_a_number_per_volume"),
+        ]
+
+    def __str__(self) -> str:
+        when = f"{self.created_at:%Y-%m-%d %H:%M}"
+        return f"{self.volume.name} {self.number or when}"
+
+    @property
+    def object_name(self) -> str:
+        """Name of its VolumeSnapshot."""
+        return f"snap-{self.id}"
+
+
 # Path of a mount that stands for the home directory of the run's image; and where a workspace's own disk is mounted.
 HOME_PATH, DISK_PATH = "~", "/disk"
+LATEST = "latest"
 
 
 class Mount(models.Model):
@@ -177,6 +246,8 @@ class Mount(models.Model):
     holder = models.UUIDField(db_index=True)
     path = models.CharField(max_length=240)
     read_only = models.BooleanField()
+    # As it was asked for: a version's number, or LATEST; empty: the volume itself.
+    version = models.CharField(max_length=10, blank=True, default="", db_default="")
 
     class Meta:
         ordering: ClassVar = ["holder", "path"]

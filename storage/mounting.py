@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
@@ -17,13 +17,14 @@ from accounts.locks import locked
 from accounts.models import Tenant
 from clusters.models import Cluster
 
-from . import access
-from .models import DISK_PATH, HOME_PATH, Mount, Phase, Shared, Volume
+from . import access, versions
+from .models import DISK_PATH, HOME_PATH, LATEST, Mount, Phase, Shared, Snapshot, Volume
 
 MOST = 20
 LONGEST_PATH = 240
 MOST_OFFERED = 100
 PATH = re.compile(r"(?:/[\w.-]+)+", re.ASCII)
+VERSION = re.compile(rf"{LATEST}|[1-9][0-9]{{0,8}}", re.ASCII)
 # Where the system and Berth have their files, in every image.
 ROOTS = (
     "bin", "boot", "dev", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var", "opt",
@@ -37,6 +38,7 @@ class MountWish:
     volume: UUID
     path: str
     read_only: bool = True
+    version: str = ""  # a number, or LATEST; empty: the volume itself
 
 
 def mount(
@@ -67,9 +69,21 @@ def mount(
             fields={"volumes": faults},
         )
     Mount.objects.bulk_create(
-        Mount(volume_id=wish.volume, holder=holder, path=wish.path, read_only=wish.read_only)
+        Mount(
+            volume=_mounted(volumes[wish.volume], wish),
+            holder=holder,
+            path=wish.path,
+            read_only=wish.read_only,
+            version=wish.version,
+        )
         for wish in wishes
     )
+
+
+def _mounted(volume: Volume, wish: MountWish) -> Volume:
+    """Return what is mounted: the volume itself, or the one that has its version."""
+    version = versions.find(volume, wish.version) if wish.version else None
+    return versions.volume_of(version) if version else volume
 
 
 def _faults(wishes: Sequence[MountWish], own_paths: Collection[str]) -> list[str]:
@@ -102,6 +116,17 @@ def _fault_of(actor: Actor, volume: Volume, cluster: Cluster, wish: MountWish) -
         if volume.shared == Shared.READ:
             return _("“%(name)s” is shared to read: mount it read-only.") % name
         return _("“%(name)s” is not shared with you.") % name
+    return _fault_of_version(volume, wish) if wish.version else ""
+
+
+def _fault_of_version(volume: Volume, wish: MountWish) -> str:
+    data = {"name": volume.name, "version": wish.version}
+    if not wish.read_only:
+        return _("A version cannot be written to: mount version %(version)s of “%(name)s” read-only.") % data
+    if versions.find(volume, wish.version) is None:
+        if wish.version == LATEST:
+            return _("“%(name)s” has no version yet.") % data
+        return _("“%(name)s” has no version %(version)s.") % data
     return ""
 
 
@@ -124,7 +149,9 @@ def offers(actor: Actor) -> dict[str, Offer]:
     rows = access.visible(actor).filter(bin_until=None).exclude(phase__in=(Phase.FAILED, Phase.DELETING))
     theirs = rows.filter(Q(owner=actor.user, is_main=False) | ~Q(shared=Shared.NO)).select_related("tenant")
     found: dict[str, Offer] = {}
-    for volume in theirs.order_by("name", "pk")[:MOST_OFFERED]:
+    ready = Snapshot.objects.filter(volume=OuterRef("pk"), number__isnull=False, phase=Phase.READY)
+    rows = theirs.annotate(has_version=Exists(ready)).order_by("name", "pk")
+    for volume in rows[:MOST_OFFERED]:
         facts = {"name": volume.name, "tenant": volume.tenant.name, "path": path_for(volume)}
         texts = {
             True: _("%(name)s of %(tenant)s at %(path)s, to read"),
@@ -134,6 +161,10 @@ def offers(actor: Actor) -> dict[str, Offer]:
             if may_mount(volume, actor.user.pk, read_only=read_only):
                 wish = MountWish(volume=volume.pk, path=path_for(volume), read_only=read_only)
                 found[f"{volume.pk}:{'r' if read_only else 'w'}"] = Offer(text % facts, wish)
+        if volume.has_version and may_mount(volume, actor.user.pk, read_only=True):
+            text = _("%(name)s of %(tenant)s at %(path)s, its latest version")
+            wish = MountWish(volume=volume.pk, path=path_for(volume), version=LATEST)
+            found[f"{volume.pk}:v"] = Offer(text % facts, wish)
     return found
 
 
@@ -150,7 +181,7 @@ def mounts_of(holders: Iterable[UUID]) -> dict[UUID, list[Mount]]:
     """Return the mounts by holder, in order of their paths. One query."""
     found: dict[UUID, list[Mount]] = {}
     rows = Mount.objects.filter(holder__in=list(holders)).order_by("path")
-    for one in rows.select_related("volume__tenant", "volume__cluster"):
+    for one in rows.select_related("volume__tenant", "volume__cluster", "volume__source__volume"):
         found.setdefault(one.holder, []).append(one)
     return found
 
@@ -166,13 +197,14 @@ def affinities(holders: Collection[UUID]) -> dict[UUID, list[dict[str, Any]]]:
 def in_the_way(mounts: Sequence[Mount], user: Any) -> tuple[str, dict[str, Any], bool] | None:
     """Return why a run of this person cannot start yet: a code, its data, and whether waiting helps; None if it can."""
     for one in mounts:
-        volume = one.volume
+        volume, rights = one.volume, one.volume.rights
         data: dict[str, Any] = {"volume": volume.name}
         if volume.problem == "volume_lost":
             return "volume_gone", {"claim": volume.object_name, "volume": volume.bound_to}, False
-        if volume.bin_until is not None or volume.deleted_at or volume.phase == Phase.FAILED:
+        is_gone = any(row.bin_until is not None or row.deleted_at for row in (volume, rights))
+        if is_gone or volume.phase == Phase.FAILED:
             return "volume_unusable", data, False
-        if not may_mount(volume, user, read_only=one.read_only):
+        if not may_mount(rights, user, read_only=one.read_only):
             return "volume_not_shared", data, False
         if volume.phase == Phase.PENDING and volume.problem:
             return volume.problem, volume.problem_data, True
@@ -190,9 +222,9 @@ def as_json(mounts: Iterable[Mount]) -> list[Mapping[str, Any]]:
     """Return what was chosen at the launch, as the API shows it: without home and own disk."""
     return [
         {
-            "volume": str(one.volume_id),
-            "name": one.volume.name,
-            "version": None,
+            "volume": str(one.volume.rights.pk),
+            "name": one.volume.rights.name,
+            "version": LATEST if one.version == LATEST else int(one.version or 0) or None,
             "path": one.path,
             "read_only": one.read_only,
         }

@@ -43,6 +43,19 @@ LINES: dict[str, Line] = {
         _("It is almost full: %(percent)s %% of its space is used."),
         _("Grow it or delete files. Programs fail once nothing can be written."),
     ),
+    "no_snapshot_class": Line(
+        _(
+            "The storage class %(class)s makes no snapshots: the cluster has no snapshot class for its driver."
+        ),
+        _("Ask your admin for a VolumeSnapshotClass, or copy the files."),
+    ),
+    "snapshot_failed": Line(
+        _("The storage could not make the copy."),
+        _("Delete it and try again, or ask your admin what its storage says."),
+    ),
+    "source_gone": Line(
+        _("The copy that it was to begin with is gone."), _("Delete it, and create it from another copy.")
+    ),
     "namespace_foreign": Line(
         _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
         _("Ask an admin to remove or rename it. Berth never takes over a namespace of others."),
@@ -65,6 +78,11 @@ def of(volume: Volume) -> tuple[str, Mapping[str, Any]]:
 
 def data_of_use(volume: Volume) -> dict[str, Any]:
     return {"percent": volume.used_percent}
+
+
+def shown(code: str, data: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return a problem in the reader's language, as {code, message, hint}; None: nothing is wrong."""
+    return {"code": code, "message": sentence(code, data), "hint": hint(code, data)} if code else None
 
 
 def sentence(code: str, data: Mapping[str, Any]) -> str:

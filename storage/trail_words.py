@@ -12,5 +12,8 @@ DONE = {
     "volume.delete": _("%(actor)s put the volume “%(name)s” into the bin."),
     "volume.delete_now": _("%(actor)s deleted the volume “%(name)s” with its data."),
     "volume.restore": _("%(actor)s restored the volume “%(name)s” from the bin."),
+    "volume.snapshot": _("%(actor)s took a snapshot of the volume “%(name)s”."),
+    "volume.publish": _("%(actor)s published version %(number)s of the dataset “%(name)s”."),
+    "volume.delete_snapshot": _("%(actor)s deleted a snapshot or version of the volume “%(name)s”."),
     "volume.transfer": _("%(actor)s handed the volume “%(name)s” to %(to)s."),
 }

@@ -9,4 +9,12 @@ urlpatterns = [
     path("volumes/<uuid:id>/restore/", views.restore, name="volume-restore"),
     path("volumes/<uuid:id>/transfer/", views.transfer, name="volume-transfer"),
     path("volumes/<uuid:id>/main/", views.make_main, name="volume-main"),
+    path("volumes/<uuid:id>/snapshot/", views.snapshot, name="volume-snapshot"),
+    path("volumes/<uuid:id>/publish/", views.publish, name="volume-publish"),
+    path("volumes/<uuid:id>/clone/", views.clone, name="volume-clone"),
+    path(
+        "volumes/<uuid:id>/snapshots/<uuid:snapshot>/delete/",
+        views.delete_snapshot,
+        name="volume-snapshot-delete",
+    ),
 ]

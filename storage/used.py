@@ -63,7 +63,7 @@ def take(cluster_id: UUID, measured: Iterable[Measured], at: datetime) -> None:
 def _store(row: Volume, one: Measured, at: datetime) -> None:
     row.used_mib, row.used_of_mib, row.used_at = max(one.used_mib, 0), one.capacity_mib, at
     level = warned_at(row.used_warned, row.used_percent or 0)
-    is_news = level > row.used_warned and row.bin_until is None
+    is_news = level > row.used_warned and row.bin_until is None and not row.is_version
     row.used_warned = level
     row.save(update_fields=["used_mib", "used_of_mib", "used_at", "used_warned"])
     if is_news:

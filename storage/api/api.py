@@ -7,7 +7,6 @@ from uuid import UUID
 
 import django_filters
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -15,16 +14,25 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.errors import NotYet
 from accounts.models import Scope
 from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
 from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
-from storage import access, changes
+from storage import access, changes, copies
 from storage.models import Kind, Phase, Shared, Volume
+from storage.sources import Source
 
-from .serializers import TransferBody, VolumeBody, VolumeChangeBody, VolumeShape, volumes_json
+from .serializers import (
+    NoteBody,
+    SnapshotShape,
+    TransferBody,
+    VolumeBody,
+    VolumeChangeBody,
+    VolumeCloneBody,
+    VolumeShape,
+    volumes_json,
+)
 
 
 class VolumeFilter(django_filters.FilterSet):  # type: ignore[misc]
@@ -62,11 +70,10 @@ class VolumesView(ListView):
     )
     def post(self, request: Request) -> Response:
         body = checked(VolumeBody, request)
-        if body.pop("from", None):
-            text = _("“%(name)s” is not available yet.") % {"name": "from"}
-            raise NotYet("not_yet", text, _("Leave it out."), fields={"from": [text]})
+        begins = body.pop("from", None) or {}
         tenant = body.pop("tenant")
-        volume = changes.create(actor_of(request), tenant, changes.Wish(**body))
+        wish = changes.Wish(**body, begins=Source(**begins))
+        volume = changes.create(actor_of(request), tenant, wish)
         return answer(volume, 201)
 
 
@@ -131,6 +138,59 @@ class TransferView(OneVolumeView):
     def post(self, request: Request, id: UUID) -> Response:
         changes.transfer(self.actor, self.volume, **checked(TransferBody, request))
         return answer(self.volume)
+
+
+class SnapshotView(OneVolumeView):
+    @extend_schema(
+        summary=gettext_noop("Keep it as it is now"),
+        request=NoteBody,
+        responses=answers({202: SnapshotShape}, 404, 409, 422),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        taken = copies.snapshot(self.actor, self.volume, **checked(NoteBody, request))
+        return Response(SnapshotShape(taken).data, status=202)
+
+
+class SnapshotsView(OneVolumeView):
+    @extend_schema(
+        summary=gettext_noop("Snapshots and versions of it"),
+        responses=answers({200: SnapshotShape(many=True)}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        return Response({"results": SnapshotShape(copies.shown(self.volume), many=True).data})
+
+
+class OneSnapshotView(OneVolumeView):
+    @extend_schema(
+        summary=gettext_noop("Delete a snapshot or a version with its data"),
+        responses=answers({202: SnapshotShape, 200: SnapshotShape}, 404, 409),
+    )
+    def delete(self, request: Request, id: UUID, snapshot: UUID) -> Response:
+        taken = copies.get(self.actor, self.volume, snapshot)
+        changed = copies.delete(self.actor, self.volume, taken)
+        taken.refresh_from_db()
+        return Response(SnapshotShape(taken).data, status=202 if changed else 200)
+
+
+class PublishView(OneVolumeView):
+    @extend_schema(
+        summary=gettext_noop("Freeze a dataset as its next version"),
+        request=NoteBody,
+        responses=answers({202: VolumeShape}, 404, 409, 422),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        copies.publish(self.actor, self.volume, **checked(NoteBody, request))
+        return answer(self.volume, 202)
+
+
+class CloneView(OneVolumeView):
+    @extend_schema(
+        summary=gettext_noop("Create a volume that begins with its files"),
+        request=VolumeCloneBody,
+        responses=answers({202: VolumeShape}, 404, 409, 422),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        return answer(copies.clone(self.actor, self.volume, **checked(VolumeCloneBody, request)), 202)
 
 
 def answer(volume: Volume, status: int = 200) -> Response:

@@ -9,9 +9,10 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
-from storage import problems
+from storage import problems, versions
+from storage.copies import LONGEST_NOTE
 from storage.leasing import NO_USE, Use, uses_of
-from storage.models import LARGEST_MIB, Access, Kind, Phase, Shared, Volume
+from storage.models import LARGEST_MIB, Access, Kind, Phase, Shared, Snapshot, Volume
 
 
 class SourceBody(StrictSerializer):
@@ -47,6 +48,14 @@ class VolumeChangeBody(StrictSerializer):
     )
 
 
+class NoteBody(StrictSerializer):
+    note = serializers.CharField(required=False, default="", allow_blank=True, max_length=LONGEST_NOTE)
+
+
+class VolumeCloneBody(StrictSerializer):
+    name = serializers.CharField(max_length=63)
+
+
 class TransferBody(StrictSerializer):
     username = serializers.CharField(max_length=150)
 
@@ -61,6 +70,21 @@ class LeaseShape(serializers.Serializer[Any]):
     mode = serializers.ChoiceField(choices=["free", "writer", "readers"])
     holders = serializers.ListField(child=serializers.CharField())
     waiting = serializers.ListField(child=serializers.CharField())
+
+
+class SnapshotShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    number = serializers.IntegerField(allow_null=True, help_text="Of a published version; null: a snapshot.")
+    note = serializers.CharField(allow_blank=True)
+    size_mib = serializers.IntegerField(help_text="0 until it is ready.")
+    created_at = serializers.DateTimeField()
+    by = serializers.CharField(source="by.username")
+    phase = serializers.CharField(help_text="As a volume's.")
+    problem = serializers.SerializerMethodField()
+
+    @extend_schema_field(ProblemShape(allow_null=True))
+    def get_problem(self, row: Snapshot) -> dict[str, str] | None:
+        return problems.shown(row.problem, row.problem_data)
 
 
 class VolumeShape(serializers.Serializer[Any]):
@@ -91,7 +115,7 @@ class VolumeShape(serializers.Serializer[Any]):
     access = serializers.SerializerMethodField()
     mounts = serializers.SerializerMethodField(help_text="Runs that have it mounted now.")
     lease = serializers.SerializerMethodField()
-    versions = serializers.SerializerMethodField(help_text="Not built yet: empty.")
+    versions = serializers.SerializerMethodField(help_text="Published versions, newest first.")
     bin_until = serializers.DateTimeField(allow_null=True, help_text="When it is deleted for good.")
     created_at = serializers.DateTimeField()
 
@@ -102,11 +126,12 @@ class VolumeShape(serializers.Serializer[Any]):
     def get_lease(self, volume: Volume) -> dict[str, Any]:
         return self._uses(volume).lease
 
-    def get_versions(self, volume: Volume) -> list[dict[str, Any]]:
-        return []
+    @extend_schema_field(SnapshotShape(many=True))
+    def get_versions(self, volume: Volume) -> Any:
+        return SnapshotShape(self.context["versions"].get(volume.pk, ()), many=True).data
 
     def _uses(self, volume: Volume) -> Use:
-        found: dict[Any, Use] = self.context.get("uses") or {}
+        found: dict[Any, Use] = self.context["uses"]
         return found.get(volume.pk, NO_USE)
 
     @extend_schema_field(ProblemShape(allow_null=True))
@@ -122,14 +147,12 @@ class VolumeShape(serializers.Serializer[Any]):
 
 def problem_of(volume: Volume) -> dict[str, str] | None:
     """Return what is wrong with the volume in the reader's language, as {code, message, hint}."""
-    code, data = problems.of(volume)
-    if not code:
-        return None
-    return {"code": code, "message": problems.sentence(code, data), "hint": problems.hint(code, data)}
+    return problems.shown(*problems.of(volume))
 
 
 def volumes_json(volumes: Iterable[Volume]) -> list[dict[str, Any]]:
     """Return the volumes with their uses, with as many queries as for one."""
     volumes = list(volumes)
-    context = {"uses": uses_of([volume.pk for volume in volumes])}
+    ids = [volume.pk for volume in volumes]
+    context = {"uses": uses_of(ids), "versions": versions.of(ids)}
     return [dict(shown) for shown in VolumeShape(volumes, many=True, context=context).data]

@@ -1,32 +1,21 @@
-"""REST addresses of volumes; and those of the contract that are not built yet."""
-
-from typing import Any
+"""REST addresses of volumes."""
 
 from django.urls import path
 
-from accounts.access import Actor
-from accounts.models import Scope
-from accounts.rest.not_yet import not_yet
-from storage import access
-
 from . import api
-
-
-def is_seen(actor: Actor, **address: Any) -> None:
-    access.get(actor, address["id"])
-
 
 urlpatterns = [
     path("volumes/", api.VolumesView.as_view(), name="volumes"),
     path("volumes/<uuid:id>/", api.VolumeView.as_view(), name="volume"),
     path("volumes/<uuid:id>/restore/", api.RestoreView.as_view(), name="volume-restore"),
     path("volumes/<uuid:id>/transfer/", api.TransferView.as_view(), name="volume-transfer"),
-    *(
-        path(
-            f"volumes/<uuid:id>/{verb}/",
-            not_yet("POST", write_scope=Scope.VOLUMES, check=is_seen),
-            name=f"volume-{verb}",
-        )
-        for verb in ("snapshot", "clone", "publish")
+    path("volumes/<uuid:id>/snapshot/", api.SnapshotView.as_view(), name="volume-snapshot"),
+    path("volumes/<uuid:id>/snapshots/", api.SnapshotsView.as_view(), name="volume-snapshots"),
+    path(
+        "volumes/<uuid:id>/snapshots/<uuid:snapshot>/",
+        api.OneSnapshotView.as_view(),
+        name="volume-one-snapshot",
     ),
+    path("volumes/<uuid:id>/publish/", api.PublishView.as_view(), name="volume-publish"),
+    path("volumes/<uuid:id>/clone/", api.CloneView.as_view(), name="volume-clone"),
 ]

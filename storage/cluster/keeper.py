@@ -20,7 +20,7 @@ from clusters.mirror import Mirror
 from clusters.models import Cluster, Installation
 from clusters.watch.working import AWAY_SECONDS, Working, listening
 from storage.enqueue import CHANNEL
-from storage.models import Phase, Volume
+from storage.models import Phase, Snapshot, Volume
 
 from .look import look
 
@@ -92,7 +92,9 @@ class Keeper:
             self._ticked_at = time.monotonic()
             self._add(self._unsettled().values_list("pk", flat=True))
         instance = Installation.current_id() if taken else None
-        for volume in self._rows().filter(pk__in=taken).select_related("tenant", "cluster"):
+        for volume in (
+            self._rows().filter(pk__in=taken).select_related("tenant", "cluster", "source__volume__tenant")
+        ):
             if self._stopped.is_set() or instance is None:
                 return
             look(volume, self._mirror, instance)
@@ -114,7 +116,9 @@ class Keeper:
 
     def _unsettled(self) -> QuerySet[Volume]:
         is_due = Q(bin_until__lte=timezone.now())
-        return self._rows().filter(is_due | Q(dirty_since__isnull=False) | Q(phase__in=MOVING))
+        moving = Snapshot.objects.filter(phase__in=(Phase.PENDING, Phase.DELETING)).values("volume")
+        is_moving = Q(phase__in=MOVING) | Q(pk__in=moving)
+        return self._rows().filter(is_due | Q(dirty_since__isnull=False) | is_moving)
 
 
 def volume_of(body: dict[str, Any]) -> UUID | None:

@@ -21,10 +21,10 @@ from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
 from quotas import holders
 from quotas.namespaces import ensuring
-from storage import notices
-from storage.models import Phase, Volume
+from storage import enqueue, notices
+from storage.models import NO_DRIVER, Phase, Snapshot, Volume
 
-from . import manifests
+from . import manifests, snapshots
 from .classes import Class, judge
 from .reading import LONGEST_RAW, Facts, explained, read, size_to_ask
 
@@ -43,7 +43,7 @@ def look(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
     if volume.cluster.unreachable_since:
         return False
     try:
-        remove(volume, mirror) if volume.is_due else keep(volume, mirror, instance)
+        is_done = end(volume, mirror, instance) if volume.is_due else tend(volume, mirror, instance)
     except ClusterUnavailable as error:
         log.warning("volume %s: the cluster is away: %s", volume.pk, error.message)
         return False
@@ -57,9 +57,23 @@ def look(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
     except Exception:
         log.exception("volume %s: a fault", volume.pk)  # this volume's own: others go on
         return False
-    if volume.dirty_since is not None:
+    if is_done and volume.dirty_since is not None:
         rows = Volume.objects.filter(pk=volume.pk, dirty_marks=volume.dirty_marks)
         rows.update(dirty_since=None)
+    return is_done
+
+
+def tend(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
+    """Keep the volume and its copies. Return False if a copy has to be looked at again."""
+    keep(volume, mirror, instance)
+    return snapshots.look_at_all(volume, mirror, instance)
+
+
+def end(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
+    """Delete the volume for good, after its copies. Return False if some are left."""
+    if not snapshots.end_all(volume, mirror, instance):
+        return False
+    remove(volume, mirror)
     return True
 
 
@@ -121,8 +135,22 @@ def make(volume: Volume, mirror: Mirror, instance: UUID) -> Object | None:
         if there is None:
             note_problem(volume, "volume_lost", {"volume": volume.bound_to}, Phase.FAILED)
         return there
+    if (
+        volume.source is not None
+        and not volume.bound_to
+        and not has_source(volume, volume.source, mirror, instance)
+    ):
+        return None
     found = class_of(volume.storage_class, volume, mirror)
     return volumes.create_claim(manifests.claim(volume, found, instance), mirror)
+
+
+def has_source(volume: Volume, source: Snapshot, mirror: Mirror, instance: UUID) -> bool:
+    """Return True if the copy that the volume begins with is there. One that failed fails the volume."""
+    if source.phase in (Phase.FAILED, Phase.DELETING, Phase.DELETED):
+        code = source.problem or "source_gone"
+        note_problem(volume, code, source.problem_data, Phase.FAILED)
+    return snapshots.ensure(source, mirror, instance)
 
 
 def class_of(name: str, volume: Volume, mirror: Mirror) -> Class | None:
@@ -141,7 +169,7 @@ def keep_data(volume: Volume, claim: Object, mirror: Mirror) -> Object | None:
     """Set what the PVC is bound to to Retain, once, so that even a deleted namespace deletes no data. Return it."""
     name = claim["spec"].get("volumeName", "")
     is_bound = (claim.get("status") or {}).get("phase") == "Bound"
-    if not is_bound or volume.bound_to == name:
+    if not is_bound or (volume.bound_to == name and volume.driver):
         return None
     return volumes.set_reclaim(name, "Retain", mirror)
 
@@ -194,6 +222,7 @@ def record(volume: Volume, facts: Facts, claim: Object, found: Class | None, bou
         seen |= {"is_enforced": found.is_enforced, "can_grow": found.can_grow}
     if bound is not None:
         seen |= {"bound_to": bound["metadata"]["name"], "affinity": volumes.affinity_of(bound)}
+        seen["driver"] = volumes.driver_of(bound) or NO_DRIVER
     if all(getattr(volume, name) == value for name, value in seen.items()):
         return
     with changing(volume) as row:
@@ -205,6 +234,8 @@ def record(volume: Volume, facts: Facts, claim: Object, found: Class | None, bou
         row.requested_mib = max(row.requested_mib, row.size_mib)  # drivers round up
         if facts.problem == "volume_deleted" != volume.problem:
             notices.alarm(row)
+        if row.source is not None and row.bound_to != volume.bound_to:
+            enqueue.look([row.source.volume_id])  # it needs its source no longer
     tell_holders(volume, row)
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django import forms
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.access import Actor, roles_of
 from accounts.models import Membership, Role, Tenant
 from clusters.models import Cluster
 from storage.changes import Wish
-from storage.models import Kind, Shared, Volume
+from storage.copies import LONGEST_NOTE
+from storage.models import Kind, Phase, Shared, Snapshot, Volume
+from storage.sources import Source
 
 MIB = 1024
 CREATED = (Kind.DISK, Kind.DATASET)
@@ -70,6 +77,54 @@ class CreateForm(NameForm, SizeForm):
             **{name: values[name] for name in names}, size_mib=self.size_mib(), cluster=values["cluster"].slug
         )
         return values["tenant"].slug, wish
+
+
+class NoteForm(forms.Form):
+    note = forms.CharField(
+        label=_("Note"),
+        max_length=LONGEST_NOTE,
+        required=False,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+class CloneForm(forms.Form):
+    """Name of a new volume; `snapshot`: the copy that it begins with, empty for the volume as it is now."""
+
+    name = forms.CharField(
+        label=_("Name of the new volume"),
+        max_length=63,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    snapshot = forms.ChoiceField(label=_("Files"), required=False)
+
+    def __init__(self, volume: Volume, taken: Sequence[Snapshot], data: Any = None) -> None:
+        super().__init__(data)
+        choice = self.fields["snapshot"]
+        assert isinstance(choice, forms.ChoiceField)
+        usable = [row for row in taken if row.phase in (Phase.PENDING, Phase.READY)]
+        choice.choices = [("", _("as they are now")), *((str(row.pk), label_of(row)) for row in usable)]
+
+    def wish(self, volume: Volume) -> Wish:
+        values = self.cleaned_data
+        taken = UUID(values["snapshot"]) if values["snapshot"] else None
+        return Wish(
+            name=values["name"],
+            kind=volume.kind,
+            size_mib=max(volume.size_mib, volume.requested_mib),
+            cluster=volume.cluster.slug,
+            begins=Source(snapshot=taken) if taken else Source(volume=volume.pk),
+        )
+
+
+def label_of(row: Snapshot) -> str:
+    """Return how a form calls a snapshot or version."""
+    when = date_format(localtime(row.created_at), "DATETIME_FORMAT")
+    if row.number is not None:
+        return " · ".join(
+            filter(None, [gettext("version %(number)s") % {"number": row.number}, when, row.note])
+        )
+    return " · ".join(filter(None, [gettext("snapshot"), when, row.note]))
 
 
 class TransferForm(forms.Form):

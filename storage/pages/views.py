@@ -23,13 +23,14 @@ from accounts.forms import show_refusal
 from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant
 from accounts.trail import audit
-from storage import access, changes
+from storage import access, changes, copies, problems
 from storage.api.serializers import problem_of
 from storage.cluster.keeper import MOVING
+from storage.copies import LONGEST_NOTE
 from storage.leasing import NO_USE, uses_of
-from storage.models import Phase, Volume
+from storage.models import Phase, Snapshot, Volume
 
-from .forms import CreateForm, NameForm, SizeForm, TransferForm
+from .forms import CloneForm, CreateForm, NameForm, NoteForm, SizeForm, TransferForm
 
 PER_PAGE = 50
 # The word of a workspace's status that looks like it.
@@ -115,17 +116,25 @@ def volume(request: HttpRequest, id: UUID) -> HttpResponse:
                 messages.success(request, _("Saved."))
                 return redirect("volume", id)
     may_manage = access.may_manage(actor, found)
+    taken = list(copies.shown(found))
     context = {
         **described(found),
+        "taken": [{"row": row, "look": LOOKS[Phase(row.phase)], "problem": problem(row)} for row in taken],
+        "note": NoteForm(),
+        "clone": CloneForm(found, taken),
         "section": "volumes",
         "size": size,
         "name": name,
         "transfer": TransferForm(found) if may_manage else None,
         "use": uses_of([found.pk]).get(found.pk, NO_USE),
         "may_manage": may_manage,
-        "moves": found.phase in MOVING,
+        "moves": found.phase in MOVING or any(row.phase in MOVING for row in taken),
     }
     return render(request, "storage/volume.html", context, status=status)
+
+
+def problem(row: Snapshot) -> dict[str, str] | None:
+    return problems.shown(row.problem, row.problem_data)
 
 
 def refused(request: HttpRequest, actor: Actor, form: forms.Form, refusal: Refusal) -> int:
@@ -173,7 +182,58 @@ def transfer(request: HttpRequest, id: UUID) -> HttpResponse:
     return act(request, id, lambda actor, found: changes.transfer(actor, found, username))
 
 
-def act(request: HttpRequest, id: UUID, use_case: Callable[[Actor, Volume], bool]) -> HttpResponse:
+@login_required
+@require_POST
+def snapshot(request: HttpRequest, id: UUID) -> HttpResponse:
+    return act(request, id, lambda actor, found: copies.snapshot(actor, found, note_of(request)))
+
+
+@login_required
+@require_POST
+def publish(request: HttpRequest, id: UUID) -> HttpResponse:
+    return act(request, id, lambda actor, found: copies.publish(actor, found, note_of(request)))
+
+
+def note_of(request: HttpRequest) -> str:
+    return request.POST.get("note", "").replace("\0", "")[:LONGEST_NOTE]
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def delete_snapshot(request: HttpRequest, id: UUID, snapshot: UUID) -> HttpResponse:
+    """Show the effect first; then delete the snapshot or version with its data."""
+    actor = actor_of(request)
+    found = access.get(actor, id)
+    access.require_manage(actor, found)
+    taken = copies.get(actor, found, snapshot)
+    if request.method == "POST":
+        return act(request, id, lambda actor, found: copies.delete(actor, found, taken))
+    context = {"section": "volumes", "volume": found, "taken": taken}
+    return render(request, "storage/snapshot_delete.html", context)
+
+
+@login_required
+@require_POST
+def clone(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Create a volume that begins with the files of this one, and show it."""
+    actor = actor_of(request)
+    found = access.get(actor, id)
+    form = CloneForm(found, list(copies.shown(found)), request.POST)
+    try:
+        if not form.is_valid():
+            messages.error(request, str(next(iter(form.errors.values()))[0]))
+            return redirect("volume", id)
+        made = changes.create(actor, found.tenant.slug, form.wish(found))
+    except (*SHOWN_IN_PLACE, NotYet) as refusal:
+        audit.record_refusal(request, actor, refusal)
+        messages.error(request, f"{refusal.message} {refusal.hint}")
+        return redirect("volume", id)
+    messages.success(request, _("“%(name)s” is being created.") % {"name": made.name})
+    return redirect("volume", made.pk)
+
+
+def act(request: HttpRequest, id: UUID, use_case: Callable[[Actor, Volume], object]) -> HttpResponse:
     """Do what a button asks for; a refusal is shown on the volume's page."""
     actor = actor_of(request)
     found = access.get(actor, id)

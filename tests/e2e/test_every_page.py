@@ -25,7 +25,7 @@ from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting
 from quotas.accounting import ledger
 from quotas.models import Booking, Budget, Claim
-from storage.models import Volume
+from storage.models import Snapshot, Volume
 from tests.cast import Cast, make_cast
 from tests.e2e import looks
 from tests.e2e.browsing import signed_in
@@ -73,6 +73,9 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
     "volumes/<uuid:id>/": [("bob", "/volumes/{volume}/"), ("victor", "/volumes/{volume}/")],
     "volumes/<uuid:id>/delete/": [("bob", "/volumes/{volume}/delete/")],
+    "volumes/<uuid:id>/snapshots/<uuid:snapshot>/delete/": [
+        ("bob", "/volumes/{volume}/snapshots/{snapshot}/delete/")
+    ],
     "workspaces/<uuid:id>/": [("bob", f"/workspaces/{{{phase}}}/") for phase in Phase],
     "workspaces/<uuid:id>/delete/": [("bob", "/workspaces/{ready}/delete/")],
     "workspaces/<uuid:id>/logs/": [("bob", "/workspaces/{ready}/logs/")],
@@ -113,8 +116,11 @@ NOT_READ = {
     "tenants/<slug:slug>/members/",
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",
+    "volumes/<uuid:id>/clone/",
     "volumes/<uuid:id>/main/",
+    "volumes/<uuid:id>/publish/",
     "volumes/<uuid:id>/restore/",
+    "volumes/<uuid:id>/snapshot/",
     "volumes/<uuid:id>/transfer/",
     "workspaces/<uuid:id>/open/",
     "workspaces/sparklines/",
@@ -136,7 +142,8 @@ class Stage:
         self.people = people_of(self.cast, language)
         self.ids = {str(phase): str(one.pk) for phase, one in furnish(self.cast).items()}
         self.ids["booking"] = str(booked(self.cast).pk)
-        self.ids["volume"] = str(kept(self.cast).pk)
+        volume = kept(self.cast)
+        self.ids |= {"volume": str(volume.pk), "snapshot": str(copied(volume).pk)}
         self.options = {
             "color_scheme": "light",
             "reduced_motion": "reduce",
@@ -199,6 +206,18 @@ def kept(cast: Cast) -> Volume:
         affinity={"nodeSelectorTerms": [{"matchExpressions": [rule]}]},
         storage_class="net-shared",
         access="rwx",
+        bound_to="pvc-1",
+        driver="net.devcluster.local",
+    )
+
+
+def copied(volume: Volume) -> Snapshot:
+    """Create a version of the volume and a snapshot that failed; return the former."""
+    common = {"volume": volume, "by": volume.owner}
+    raw = {"raw": "no room"}
+    Snapshot.objects.create(**common, phase="failed", problem="snapshot_failed", problem_data=raw)
+    return Snapshot.objects.create(
+        **common, phase="ready", number=1, note="labels of the first survey", size_mib=2048
     )
 
 

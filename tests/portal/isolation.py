@@ -17,13 +17,14 @@ from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
 from quotas.models import Booking
-from storage.models import Volume
+from storage.models import Snapshot, Volume
 from tests.cast import make_cast
 from tests.shared.workspace_rows import make_workspace
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
 PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
-NOWHERE = {"id": "00000000-0000-4000-8000-000000000000", "slug": "nothing", "username": "nobody"}
+NOBODYS = "00000000-0000-4000-8000-000000000000"
+NOWHERE = {"id": NOBODYS, "slug": "nothing", "username": "nobody", "snapshot": NOBODYS}
 TOMORROW = timezone.now() + timedelta(days=1)
 
 
@@ -83,7 +84,10 @@ def make_stage() -> Stage:
         name="data",
         kind="dataset",
         requested_mib=1024,
+        bound_to="pvc-1",
     )
+    snapshot = Snapshot.objects.create(volume=volume, by=cast.bob.user, phase="ready")
+    common["snapshot"] = str(snapshot.pk)
     ids = {
         "volume": str(volume.pk),
         "workspace": str(workspace.pk),

@@ -148,10 +148,12 @@ API: dict[str, dict[str, Row]] = {
     "volumes/<uuid:id>/transfer/": {
         "POST": Row("200 403 403 200 200 404 403 404", {"username": "alice"}),
     },
-    **{
-        f"volumes/<uuid:id>/{verb}/": {"POST": Row("501 501 501 501 501 404 403 404")}
-        for verb in ("snapshot", "clone", "publish")
-    },
+    "volumes/<uuid:id>/snapshot/": {"POST": MANAGED},
+    "volumes/<uuid:id>/snapshots/": {"GET": SEEN},
+    "volumes/<uuid:id>/snapshots/<uuid:snapshot>/": {"DELETE": MANAGED},
+    "volumes/<uuid:id>/publish/": {"POST": MANAGED},
+    # A colleague's volume is as little there to copy as a stranger's, unless it is shared.
+    "volumes/<uuid:id>/clone/": {"POST": Row("202 403 422 202 202 404 403 404", {"name": "copy"})},
     "alerts/": {"GET": NOT_YET},
     "agent/samples/": {"POST": NO_AGENT},
     "agent/health/": {"POST": NO_AGENT},
@@ -227,6 +229,10 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "volumes/<uuid:id>/restore/": (NO_SUCH_METHOD, MANAGED_PAGE),
     "volumes/<uuid:id>/transfer/": (NO_SUCH_METHOD, MANAGED_PAGE),
     "volumes/<uuid:id>/main/": (NO_SUCH_METHOD, MANAGED_PAGE),
+    "volumes/<uuid:id>/snapshot/": (NO_SUCH_METHOD, MANAGED_PAGE),
+    "volumes/<uuid:id>/publish/": (NO_SUCH_METHOD, MANAGED_PAGE),
+    "volumes/<uuid:id>/clone/": (NO_SUCH_METHOD, SEEN_PAGE.replace("200", "302")),
+    "volumes/<uuid:id>/snapshots/<uuid:snapshot>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
     "workspaces/sparklines/": (PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),

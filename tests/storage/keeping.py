@@ -33,7 +33,9 @@ def keep(volume: Volume, done: Callable[[Volume], bool], seconds: float = ENOUGH
     """Look at the volume again and again until it is as expected."""
     deadline = time.monotonic() + seconds
     while True:
-        row = Volume.objects.select_related("tenant", "cluster", "owner").get(pk=volume.pk)
+        row = Volume.objects.select_related("tenant", "cluster", "owner", "source__volume__tenant").get(
+            pk=volume.pk
+        )
         if done(row):
             return row
         if time.monotonic() > deadline:

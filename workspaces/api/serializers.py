@@ -14,7 +14,7 @@ from accounts.rest.serializers import StrictSerializer
 from quotas.models.pools import LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB
 from quotas.pools.needs import GpuAsked
 from quotas.scheduling.forecast import Confidence
-from storage.mounting import LONGEST_PATH, MountWish
+from storage.mounting import LONGEST_PATH, VERSION, MountWish
 from workspaces.launch.launch import ENV_NAME, LaunchSpec, refuse_not_built
 from workspaces.models import Desired, Event, Image, Phase, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime
@@ -81,8 +81,12 @@ class SettingsBody(StrictSerializer):
 
 class MountBody(StrictSerializer):
     volume = serializers.UUIDField()
-    version = serializers.CharField(
-        required=False, allow_null=True, default=None, max_length=20, help_text="Not built yet: null."
+    version = serializers.RegexField(
+        VERSION,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="A published version's number, or `latest`; null: the volume itself.",
     )
     path = serializers.CharField(max_length=LONGEST_PATH)
 
@@ -121,8 +125,7 @@ class CloneBody(StrictSerializer):
 
 
 def not_built(body: Mapping[str, Any]) -> list[str]:
-    found = [name for name in LATER if body.get(name)]
-    return [*found, "version"] if any(one["version"] for one in body.get("volumes", ())) else found
+    return [name for name in LATER if body.get(name)]
 
 
 def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
@@ -140,7 +143,12 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         max_runtime_minutes=body.get("max_runtime_minutes"),
         notify=body.get("notify", True),
         volumes=[
-            MountWish(volume=one["volume"], path=one["path"], read_only=one["read_only"])
+            MountWish(
+                volume=one["volume"],
+                path=one["path"],
+                read_only=one["read_only"],
+                version=one["version"] or "",
+            )
             for one in body.get("volumes", ())
         ],
         not_built=not_built(body),
