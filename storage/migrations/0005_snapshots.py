@@ -10,12 +10,7 @@ import accounts.text
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("accounts", "0005_tickets_of_sessions"),
-        ("clusters", "0005_storage_classes"),
-        ("storage", "0004_used_space"),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-    ]
+    dependencies = [("storage", "0004_used_space")]
 
     operations = [
         migrations.CreateModel(
