@@ -17,7 +17,7 @@ from accounts.locks import locked
 from accounts.models import Tenant
 from clusters.models import Cluster
 
-from . import access, versions
+from . import access, notices, versions
 from .models import DISK_PATH, HOME_PATH, LATEST, Mount, Phase, Shared, Snapshot, Volume
 
 MOST = 20
@@ -211,6 +211,13 @@ def in_the_way(mounts: Sequence[Mount], user: Any) -> tuple[str, dict[str, Any],
         if volume.phase == Phase.PENDING and one not in own(mounts):
             return "volume_being_made", data, True
     return None
+
+
+def alarm(holder: UUID, run: Any, code: str, data: Mapping[str, Any]) -> None:
+    """Notify owners and admins that the data of what a run mounts is in danger. Volumes without data are left out."""
+    for one in mounts_of([holder]).get(holder, ()):
+        if one.volume.bound_to:
+            notices.alarm(one.volume.rights, code, data, key=str(run))
 
 
 def own(mounts: Iterable[Mount]) -> list[Mount]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.urls import reverse
@@ -22,16 +23,16 @@ from .models import Volume
 SUBJECT = "volume"
 
 
-def alarm(volume: Volume) -> None:
-    """Notify of the volume's problem, in the transaction that found it."""
+def alarm(volume: Volume, code: str, data: Mapping[str, Any], *, key: str = "") -> None:
+    """Notify owner and admins that the volume's data is in danger, in the transaction that found it; once per key."""
     admins = User.objects.filter(is_staff=True, is_active=True)
     notify(
         Kind.HEALTH,
         list({volume.owner, *admins}),
         subject=SUBJECT,
         subject_id=volume.pk,
-        key=f"{SUBJECT} {volume.pk} {volume.problem} {timezone.now().isoformat()}",
-        data={"code": volume.problem, "data": volume.problem_data},
+        key=f"{SUBJECT} {volume.pk} {code} {key or timezone.now().isoformat()}",
+        data={"code": code, "data": dict(data)},
     )
 
 
@@ -66,7 +67,7 @@ def _words(notice: Notice, volume: Volume) -> Words:
         hint=problems.hint(code, data),
         path=reverse("volume", args=[volume.pk]),
         action=_("Open its page"),
-        is_past=code not in (volume.problem, volume.fullness),
+        is_past=code not in (volume.problem, volume.fullness, "volume_formatting"),
     )
 
 

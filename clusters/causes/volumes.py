@@ -20,7 +20,7 @@ MISSING = Cause(
     r'|hostPath type check failed: )(?P<volume>[^"\s]*)',
     _("Its volume %(volume)s no longer exists, or is being deleted."),
     _(
-        "If you did not delete it, tell an admin at once: the data may still be there. Nothing was overwritten."
+        "If you did not delete it, tell an admin at once: the data may still be there. Berth overwrites nothing."
     ),
     "admin",
     ngettext_lazy("%(nodes)s node misses the volume", "%(nodes)s nodes miss the volume", "nodes"),
@@ -150,7 +150,21 @@ DAMAGED = Cause(
     r"|(?:XFS|BTRFS)\b[^\n]*(?:corrupt|shutting down|forced readonly)",
     _("The file system of its volume cannot be read, or cannot be written."),
     _(
-        "Do not delete or recreate the volume: an admin has to check the storage first. Nothing was formatted."
+        "Do not delete or recreate the volume: an admin has to check the storage first. Berth itself never formats "
+        "one."
+    ),
+    "admin",
+)
+
+# A node's words before and after it formats a disk on which it found no file system.
+FORMATTING = Cause(
+    "volume_formatting",
+    r"appears to be unformatted|attempting to format|\b(?:mkfs\.\w+|mke2fs)\b"
+    r"|\bformat of disk (?![^\n]*executable file not found)",
+    _("A node found no file system on its volume and formats it, or tries to."),
+    _(
+        "If the volume is new, nothing is lost. If it had data, stop every run that mounts it and tell an admin at "
+        "once: no node may mount it to write before the storage is checked."
     ),
     "admin",
 )
@@ -173,6 +187,7 @@ CANNOT_RESIZE = Cause(
 CAUSES = (
     DRIVER_NOT_LOADED,  # a pool may mount the driver from a folder of its nodes
     MISSING,
+    FORMATTING,
     STALE,
     HELD_ELSEWHERE,
     DAMAGED,

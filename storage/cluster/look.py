@@ -233,7 +233,7 @@ def record(volume: Volume, facts: Facts, claim: Object, found: Class | None, bou
             setattr(row, name, value)
         row.requested_mib = max(row.requested_mib, row.size_mib)  # drivers round up
         if facts.problem == "volume_deleted" != volume.problem:
-            notices.alarm(row)
+            notices.alarm(row, row.problem, row.problem_data)
         if row.source is not None and row.bound_to != volume.bound_to:
             enqueue.look([row.source.volume_id])  # it needs its source no longer
     tell_holders(volume, row)

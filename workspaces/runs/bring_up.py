@@ -312,6 +312,8 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
             count("start", diagnosis.data["raw"], row.pool.cluster_id)
     if not row.troubles.get(name):
         row.troubles = {**row.troubles, name: now.isoformat() if final else NO_DEADLINE}
+        if diagnosis.code == "volume_formatting":
+            mounting.alarm(row.pk, row.run, diagnosis.code, diagnosis.data)
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
     # A trouble that fails a start at once does not end a run that was ready.
     if not final or (row.ready_at and not trouble.after_seconds):

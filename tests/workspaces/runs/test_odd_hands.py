@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from accounts.notices.models import Notice
+from storage.models import Volume
 from tests.workspaces.play import Play
 from workspaces.runs import lifecycle
 
@@ -48,18 +50,35 @@ def test_a_secret_deleted_by_hand_is_made_again_when_the_node_misses_it(play: Pl
     play.until(lambda _row: bool(play.api.of("Pod")))
     kind, namespace, name = key_of(play, "Secret")
     play.api.objects.pop((kind, namespace, name))
-    about = {"uid": play.pod()["metadata"]["uid"], "kind": "Pod", "name": name, "namespace": namespace}
-    message = f'MountVolume.SetUp failed for volume "secret" : secret "{name}" not found'
-    play.api.objects["Event", namespace, "missed"] = {
+    mount_fails(play, f'MountVolume.SetUp failed for volume "secret" : secret "{name}" not found')
+    play.look()
+    assert play.api.of("Secret")
+
+
+def mount_fails(play: Play, message: str) -> None:
+    body = play.pod()["metadata"]
+    play.api.objects["Event", body["namespace"], "missed"] = {
         "kind": "Event",
-        "metadata": {"name": "missed", "namespace": namespace, "uid": "e1"},
-        "involvedObject": about,
+        "metadata": {"name": "missed", "namespace": body["namespace"], "uid": "e1"},
+        "involvedObject": {
+            "uid": body["uid"], "kind": "Pod", "name": body["name"], "namespace": body["namespace"]
+        },
         "type": "Warning",
         "reason": "FailedMount",
         "message": message,
-    }
+    }  # fmt: skip
+
+
+def test_a_node_that_formats_a_volume_with_data_alarms_its_owner_and_all_admins_once(play: Play) -> None:
+    play.until(lambda row: bool(play.api.of("Pod")) and row.step == "image")
+    Volume.objects.update(bound_to="pvc-1")
+    mount_fails(play, 'Disk "/dev/rbd0" appears to be unformatted, attempting to format as type: "ext4"')
     play.look()
-    assert play.api.of("Secret")
+    play.look()
+    assert play.told("volume_formatting") == 1
+    alarms = Notice.objects.filter(subject="volume")
+    assert {notice.user.username for notice in alarms} == {"alice", "admin"}
+    assert [notice.data["code"] for notice in alarms] == ["volume_formatting"] * 2
 
 
 def test_a_service_deleted_by_hand_is_made_again_at_once(play: Play) -> None:
