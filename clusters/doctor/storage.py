@@ -10,6 +10,7 @@ from clusters.api import Api, list_if_served
 from clusters.doctor.findings import Finding, fail, named, ok, warn
 from clusters.kinds import SNAPSHOTS
 from clusters.models import Cluster
+from clusters.storage_classes import Class, judge
 from clusters.transport import Json, Objects
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -19,15 +20,23 @@ def storage(api: Api, cluster: Cluster) -> Iterator[Finding]:
     classes = {body["metadata"]["name"]: body for body in api.list("StorageClass")}
     defaults = sorted(name for name, body in classes.items() if is_default(body))
     homes, disks = (chosen or next(iter(defaults), "") for chosen in (cluster.home_class, cluster.disk_class))
+    datasets = cluster.dataset_class or homes
     yield from of_purpose(_("homes"), homes, classes, local=False)
     yield from of_purpose(_("local disks"), disks, classes, local=True)
+    if datasets != homes:
+        yield from of_purpose(_("datasets"), datasets, classes, local=False)
     if len(defaults) > 1:
         yield warn(
             _("Several storage classes are marked as the default: %(names)s.")
             % {"names": _(", ").join(defaults)},
             _("Keep one: Kubernetes takes the newest of them."),
         )
-    used = [classes[name] for name in dict.fromkeys((homes, disks)) if name in classes]
+    used = [classes[name] for name in dict.fromkeys((homes, disks, datasets)) if name in classes]
+    for name in dict.fromkeys((homes, datasets)):
+        if name in classes:
+            yield from sharing(judge(classes[name], cluster.shared_classes))
+    for body in used:
+        yield from limits(judge(body))
     yield from drivers(api, used)
     yield from snapshots(api, used)
 
@@ -68,6 +77,35 @@ def fitness(storage_class: Json, *, local: bool) -> Iterator[Finding]:
         yield warn(
             _("Volumes of %(name)s cannot grow.") % name,
             _("Set allowVolumeExpansion: true on it, if its driver can."),
+        )
+
+
+def sharing(found: Class) -> Iterator[Finding]:
+    """Report whether several nodes can mount a volume of the class at once."""
+    name = {"name": found.name}
+    if found.is_shared:
+        yield ok(_("Several nodes can mount a volume of %(name)s at once.") % name)
+        return
+    yield warn(
+        _(
+            "%(name)s is not known to let several nodes mount a volume at once: runs that share one wait for each "
+            "other."
+        )
+        % name,
+        _(
+            "Use a class of a network file system for homes and datasets. If this is one, name it in the cluster's "
+            "settings."
+        ),
+    )
+
+
+def limits(found: Class) -> Iterator[Finding]:
+    """Report a class that gives a volume all the room there is, whatever was requested."""
+    if not found.is_enforced:
+        yield warn(
+            _("%(name)s does not keep volumes to their size: one volume can fill the storage of all.")
+            % {"name": found.name},
+            _("Use a class whose driver enforces the size, or watch how full its storage is."),
         )
 
 

@@ -19,13 +19,13 @@ from accounts.locks import locked
 from clusters import labels, volumes
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
+from clusters.storage_classes import Class, judge
 from quotas import holders
 from quotas.namespaces import ensuring
 from storage import enqueue, notices
 from storage.models import NO_DRIVER, Phase, Snapshot, Volume
 
 from . import manifests, snapshots
-from .classes import Class, judge
 from .reading import LONGEST_RAW, Facts, explained, read, size_to_ask
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,9 @@ from uuid import UUID
 from clusters import labels
 from clusters.kinds import KINDS
 from clusters.quantities import format_mib
+from clusters.storage_classes import Class
 from quotas.namespaces.manifests import tenant_labels
-from storage.models import Access, Snapshot, Volume
-
-from .classes import Class, access_for
+from storage.models import Access, Kind, Snapshot, Volume
 
 MODES = {
     Access.MANY: "ReadWriteMany",
@@ -45,6 +44,13 @@ def claim(volume: Volume, found: Class | None, instance: UUID) -> dict[str, Any]
         "labels": labels_of(volume, instance),
     }
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def access_for(kind: str, found: Class | None) -> Access:
+    """Return the access that a new volume asks for: a local disk is for one node, others for several if possible."""
+    if kind != Kind.DISK and found is not None and found.is_shared:
+        return Access.MANY
+    return Access.NODE
 
 
 def labels_of(volume: Volume, instance: UUID) -> dict[str, str]:

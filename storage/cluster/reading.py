@@ -8,9 +8,8 @@ from typing import Any
 
 from clusters import explain
 from clusters.quantities import parse
+from clusters.storage_classes import Class
 from storage.models import Phase, Volume
-
-from .classes import Class
 
 Object = Mapping[str, Any]
 MIB = 2**20

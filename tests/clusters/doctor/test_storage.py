@@ -11,7 +11,7 @@ from tests.clusters.doctor.told import Said, levels, said, storage_class
 class TestStorage:
     def test_the_default_class_serves_where_none_is_named(self) -> None:
         found = levels(said(storage.storage, Said(StorageClass=[storage_class("a", default=True)])))
-        assert found == ["ok", "ok", "ok"]
+        assert found == ["ok", "ok", "warn", "ok"]
 
     def test_no_class_and_no_default_is_missing(self) -> None:
         found = said(storage.storage, Said(StorageClass=[storage_class("a")]))
@@ -24,7 +24,21 @@ class TestStorage:
 
     def test_a_disk_class_that_binds_at_once_or_cannot_grow_is_a_warning(self) -> None:
         api = Said(StorageClass=[storage_class("a", late=False, grows=False, default=True)])
-        assert levels(said(storage.storage, api)) == ["ok", "warn", "ok", "warn", "warn", "ok"]
+        assert levels(said(storage.storage, api)) == ["ok", "warn", "ok", "warn", "warn", "warn", "ok"]
+
+    def test_what_homes_and_datasets_need_is_judged_by_driver_and_by_an_admins_word(self) -> None:
+        local = storage_class("local", default=True) | {"provisioner": "rancher.io/local-path"}
+        cephfs = storage_class("cephfs") | {"provisioner": "cephfs.csi.ceph.com"}
+        api = Said(StorageClass=[local, cephfs])
+
+        def warnings(**settings: object) -> int:
+            return levels(said(storage.storage, api, **settings)).count("warn")
+
+        assert warnings() == 2  # one node at a time; no limit
+        assert warnings(shared_classes=["local"]) == 1
+        assert warnings(home_class="cephfs") == 1  # local disks have no limit
+        assert warnings(home_class="cephfs", disk_class="cephfs") == 0
+        assert warnings(dataset_class="cephfs") == 2
 
 
 class TestDrivers:

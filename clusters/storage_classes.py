@@ -10,8 +10,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from storage.models import Access, Kind
-
 # Parts of provisioners' names whose volumes several nodes can mount at once, each from its driver's documentation.
 SHARED_DRIVERS = (
     "cephfs.csi.ceph.com", "nfs.csi.ceph.com", "nfs.csi.k8s.io", "nfs-subdir-external-provisioner",
@@ -47,10 +45,3 @@ def judge(body: Mapping[str, Any], shared_classes: Collection[str] = ()) -> Clas
         is_shared=name in shared_classes or any(part in provisioner for part in SHARED_DRIVERS),
         is_enforced=not any(part in provisioner for part in UNLIMITED_DRIVERS),
     )
-
-
-def access_for(kind: str, found: Class | None) -> Access:
-    """Return the access that a new volume asks for: a local disk is for one node, others for several if possible."""
-    if kind != Kind.DISK and found is not None and found.is_shared:
-        return Access.MANY
-    return Access.NODE
