@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from clusters.api import Api
 from clusters.connections import transport_to
-from clusters.doctor import addresses, agreement, isolation, metrics, nodes, rights, storage, version
+from clusters.doctor import addresses, agreement, isolation, metrics, mounts, nodes, rights, storage, version
 from clusters.doctor.findings import Check, Finding, Level
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.faults import explained
@@ -68,6 +68,7 @@ def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
         (Check.CONNECTION, lambda: version.skew(told, seen.nodes)),
         (Check.RIGHTS, lambda: rights.rights(seen, cluster, namespaces)),
         (Check.STORAGE, partial(storage.storage, seen, cluster)),
+        (Check.STORAGE, partial(mounts.mounts, seen)),
         (Check.NODES, lambda: nodes.nodes(seen.nodes)),
         (Check.NODES, lambda: nodes.plugins(seen, seen.nodes)),
         (Check.NODES, partial(nodes.runtime_classes, seen)),

@@ -27,6 +27,9 @@ class Said:
             if wanted <= body.get("metadata", {}).get("labels", {}).items()
         ]
 
+    def each(self, kind: str) -> list[dict[str, Any]]:
+        return self.list(kind)
+
     def groups(self) -> set[str]:
         return self.served
 
