@@ -25,6 +25,8 @@ from storage.models import LATEST, Mount, Snapshot, Volume
 from storage.mounting import MountWish
 from storage.sources import Source
 from tests.cast import Cast
+from tests.shared.clients import api as client_of
+from tests.shared.clients import ask
 from tests.shared.driving import claim_of, drive
 from tests.shared.driving import in_phase as run_in_phase
 from tests.shared.looking import listed
@@ -329,3 +331,22 @@ def test_versions_go_with_their_dataset(house: Cast, api: Api, dataset: Volume) 
     keep(Volume.objects.get(is_version=True), in_phase("deleted"))
     keep(dataset, in_phase("deleted"))
     assert api.get(CONTENT, None, version.content) is None
+
+
+@pytest.mark.parametrize(("version", "kept"), [(1, 1), ("1", 1), ("latest", "latest"), (None, None)])
+def test_a_launch_by_the_api_names_a_version(house: Cast, dataset: Volume, version: Any, kept: Any) -> None:
+    published(house, dataset)
+    mount = {"volume": str(dataset.pk), "path": "/data", "version": version}
+    body = {"tenant": house.demo.slug, "name": "reader", "image": "jupyter", "flavor": "a100-1"}
+    made = ask(client_of(house.alice), "POST", "workspaces/", {**body, "volumes": [mount]})
+    assert made.status_code == 201
+    assert made.json()["volumes"] == [
+        {"volume": str(dataset.pk), "name": "data", "version": kept, "path": "/data", "read_only": True}
+    ]
+
+
+@pytest.mark.parametrize("version", [0, -1, True, 1.5, "", "first", [1]])
+def test_what_is_no_version_is_refused(house: Cast, dataset: Volume, version: Any) -> None:
+    mount = {"volume": str(dataset.pk), "path": "/data", "version": version}
+    body = {"tenant": house.demo.slug, "name": "reader", "image": "jupyter", "flavor": "a100-1"}
+    assert ask(client_of(house.alice), "POST", "workspaces/", {**body, "volumes": [mount]}).status_code == 400

@@ -8,12 +8,14 @@ from fractions import Fraction
 from typing import Any
 
 from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
 from quotas.models.pools import LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB
 from quotas.pools.needs import GpuAsked
 from quotas.scheduling.forecast import Confidence
+from storage.models import LATEST
 from storage.mounting import LONGEST_PATH, VERSION, MountWish
 from workspaces.launch.launch import ENV_NAME, LaunchSpec, refuse_not_built
 from workspaces.models import Desired, Event, Image, Phase, Step, Workspace
@@ -79,10 +81,23 @@ class SettingsBody(StrictSerializer):
     )
 
 
+@extend_schema_field({"oneOf": [{"type": "integer", "minimum": 1}, {"type": "string", "enum": [LATEST]}]})
+class VersionField(serializers.Field[Any, str, Any, Any]):
+    """Version of a dataset, as `MountWish.version` has it."""
+
+    def to_internal_value(self, data: Any) -> str:
+        text = "" if isinstance(data, bool) else str(data)
+        if not VERSION.fullmatch(text):
+            raise serializers.ValidationError(_("Use a version's number, or latest."))
+        return text
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
 class MountBody(StrictSerializer):
     volume = serializers.UUIDField()
-    version = serializers.RegexField(
-        VERSION,
+    version = VersionField(
         required=False,
         allow_null=True,
         default=None,
