@@ -15,14 +15,13 @@ from clusters.api import Api
 from clusters.errors import ClusterUnavailable
 from clusters.labels import WORKSPACE, instance_selector
 from clusters.models import Cluster, Installation
+from clusters.pods import end_proven, remove_finalizer
 from monitoring.isolation import manifests as proof
 from monitoring.models import What
 from monitoring.validation import steps as validation
 from quotas.models import Pool
 from storage.models import Volume
 from workspaces.cluster.drivers import claim_name
-from workspaces.cluster.observe import end_proven
-from workspaces.cluster.proof import remove_finalizer
 from workspaces.models import Desired, Phase, Workspace
 
 from .compare import KINDS, Discrepancy, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of

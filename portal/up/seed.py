@@ -76,6 +76,7 @@ def expected_cluster() -> Cluster:
         if real or not home_class
         else [home_class],  # several nodes reach the trial's homes
         validation_image="" if real else TRIAL_VALIDATION_IMAGE,
+        files_image=image_reference(),
         without_isolation=not real,  # docs/trial-cluster.md: a trial is no boundary
         **({} if real else trial_networks()),
     )
