@@ -89,19 +89,25 @@ def start(actor: Actor, volume: Volume) -> tuple[FilesSession, bool]:
 def _mode(made: FilesSession) -> bool:
     """Return True if it may write: nobody else holds the volume. Refuse if it may not even read."""
     volume = made.volume
-    held, waiting = Leases().held([volume.pk]), _waiting(volume)
-    for writes in (True, False):
-        made.writes = writes and volume.access != Access.READ
-        lease = lease_of_session(made)
-        by = sorted(other.holder_name for other in held if lease is not None and lease.excludes(other))
-        if not by and not waiting:
-            return made.writes
-    raise Conflict(
-        "volume_in_use",
-        _("“%(volume)s” is in use by %(by)s.") % {"volume": volume.name, "by": ", ".join(by or waiting)},
-        _("Open its files when that has stopped, or there: in JupyterLab or over SSH."),
-        fields={"by": by or waiting},
-    )
+    waiting = _waiting(volume)
+    if not waiting and volume.access != Access.READ and not _excluded(made, writes=True):
+        return True
+    if by := waiting or _excluded(made, writes=False):
+        raise Conflict(
+            "volume_in_use",
+            _("“%(volume)s” is in use by %(by)s.") % {"volume": volume.name, "by": ", ".join(by)},
+            _("Open its files when that has stopped, or there: in JupyterLab or over SSH."),
+            fields={"by": by},
+        )
+    return False
+
+
+def _excluded(made: FilesSession, *, writes: bool) -> list[str]:
+    """Return who holds the volume so that such a session must not be beside them."""
+    made.writes = writes
+    if (lease := lease_of_session(made)) is None:
+        return []
+    return sorted(other.holder_name for other in Leases().held([lease.volume]) if lease.excludes(other))
 
 
 def _waiting(volume: Volume) -> list[str]:

@@ -1,0 +1,142 @@
+"""Files sessions on a trial cluster with real pods and the rights of Berth's own account: start, transfers, the end."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from accounts.credentials import tokens
+from clusters.connections import api_for
+from clusters.models import Installation
+from devcluster.testing.cluster import running
+from devcluster.testing.waiting import until
+from portal.up import networks
+from storage.cluster.look import look
+from storage.files import sessions
+from storage.models import FilesSession, Volume
+from tests.cast import Cast
+from tests.e2e.browsing import web_process
+from tests.own_rights import OwnRights
+from tests.shared.cast_fixtures import NODES
+from tests.shared.clients import EVERY_SCOPE
+from tests.shared.looking import listed
+from tests.storage.keeping import created, in_phase, keep
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="disks of process pods need root here"),
+]
+REFERENCE = "local/venv:1"
+PROCESSES = ("--pods", "process", "--image", f"{REFERENCE}={sys.prefix}")
+MIB = 2**20
+LARGE = 256 * MIB
+
+
+@pytest.fixture
+def house(cast: Cast, tmp_path: Path) -> Iterator[Cast]:
+    """Cast whose cluster has real pods, with the trial's networks."""
+    for cluster in running(tmp_path, *PROCESSES, nodes=NODES):
+        cast.cluster.kubeconfig_path = str(OwnRights(cluster.kubeconfig, tmp_path).kubeconfig)
+        cast.cluster.files_image = REFERENCE
+        for name, cidrs in networks.TRIAL.items():
+            setattr(cast.cluster, name, cidrs)
+        cast.cluster.save()
+        yield cast
+
+
+@pytest.fixture
+def dataset(house: Cast) -> Volume:
+    return keep(created(house, size_mib=1024), in_phase("ready"))
+
+
+def in_files_phase(volume: Volume, phase: str) -> FilesSession:
+    """Look at the volume until its session is as expected."""
+    seen = FilesSession.objects.filter(volume=volume)
+
+    def there() -> bool:
+        row = Volume.objects.select_related("tenant", "cluster", "source__volume__tenant").get(pk=volume.pk)
+        look(row, listed(row.cluster, row.tenant.namespace), Installation.current_id())
+        return seen.get().phase == phase
+
+    try:
+        until(there)
+    except AssertionError:
+        row = seen.get()
+        pods = api_for(volume.cluster).list("Pod", namespace=volume.tenant.namespace)
+        pytest.fail(f"{row.phase} {row.problem} {row.problem_data} {[pod['status'] for pod in pods]}")
+    return seen.get()
+
+
+class Script:
+    """Client of the web process with a token of alice's."""
+
+    def __init__(self, address: str, house: Cast, volume: Volume) -> None:
+        self.at = address.removeprefix("http://")
+        self.secret = tokens.issue(house.alice.user, "script", EVERY_SCOPE, None)[1]
+        self.base = f"/api/v1/volumes/{volume.pk}"
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
+        connection = HTTPConnection(self.at, timeout=60)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, self.base + path, body, {"Authorization": f"Bearer {self.secret}"} | named)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+    def breaks_off(self, path: str, size: int, data: bytes) -> None:
+        """Announce an upload of a size, send less, and cut the connection."""
+        connection = HTTPConnection(self.at, timeout=60)
+        connection.putrequest("PUT", self.base + path)
+        connection.putheader("Authorization", f"Bearer {self.secret}")
+        connection.putheader("Content-Length", str(size))
+        connection.endheaders(data)
+        connection.close()
+
+
+def web_of(address: str) -> psutil.Process:
+    port = int(address.rpartition(":")[2])
+    children = psutil.Process().children(recursive=True)
+    return next(one for one in children if str(port) in one.cmdline())
+
+
+def test_files_go_up_and_down_while_nothing_runs(house: Cast, dataset: Volume, tmp_path: Path) -> None:
+    assert sessions.start(house.alice, dataset)[1]
+    session = in_files_phase(dataset, "ready")
+    assert session.writes
+    data = os.urandom(MIB) * (LARGE // MIB)
+    digest = hashlib.sha256(data).hexdigest()
+    with web_process(tmp_path / "static") as address:
+        script = Script(address, house, dataset)
+        assert script.ask("PUT", "/files/content/?path=a.txt", b"hello")[0] == 201
+        assert script.ask("GET", "/files/content/?path=a.txt") == (200, b"hello")
+        process = web_of(address)
+        before = process.memory_info().rss
+        script.breaks_off("/files/content/?path=large", LARGE, data[: 100 * MIB])
+
+        def received() -> int:
+            code, body = script.ask(
+                "PUT", "/files/content/?path=large", b"", Content_Range=f"bytes */{LARGE}"
+            )
+            return int(body.split(b":")[1].split(b",")[0]) if code == 202 else 0
+
+        until(lambda: received() > 0)
+        there = received()
+        rest = {"Content_Range": f"bytes {there}-{LARGE - 1}/{LARGE}"}
+        code, body = script.ask("PUT", "/files/content/?path=large", data[there:], **rest)
+        assert code == 201, body
+        code, back = script.ask("GET", "/files/content/?path=large")
+        assert hashlib.sha256(back).hexdigest() == digest
+        grown = process.memory_info().rss - before
+        print("grown MiB", grown / MIB, "cut at MiB", there / MIB)
+        assert grown < 32 * MIB
+    assert sessions.end(house.alice, dataset)
+    in_files_phase(dataset, "ended")
+    assert not api_for(house.cluster).list("Pod", namespace=house.demo.namespace)
