@@ -20,7 +20,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from .tree import (
-    PIECE,
     Refused,
     Uploads,
     closing_fd,
@@ -117,12 +116,14 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
         self.end_headers()
         self.wfile.flush()
-        while first <= last and self.command != "HEAD":
-            sent = os.sendfile(self.connection.fileno(), found, first, min(PIECE, last - first + 1))
-            if not sent:  # it became shorter meanwhile
-                self.close_connection = True
-                return
-            first += sent
+        if first > last or self.command == "HEAD":
+            return
+        with os.fdopen(found, "rb", closefd=False) as file:
+            try:
+                if self.connection.sendfile(file, first, last - first + 1) <= last - first:
+                    self.close_connection = True  # it became shorter meanwhile
+            except OSError as error:  # an answer is under way: no other can be given
+                raise ConnectionError from error
 
     def _put(self) -> None:
         length = self.headers.get("Content-Length", "")
