@@ -109,10 +109,11 @@ class Use:
 
     mounts: list[dict[str, Any]]
     lease: dict[str, Any]
+    opened: list[str]  # sessions that serve its files
 
 
 def _unused() -> Use:
-    return Use([], {"mode": "free", "holders": [], "waiting": []})
+    return Use([], {"mode": "free", "holders": [], "waiting": []}, [])
 
 
 NO_USE = _unused()
@@ -124,6 +125,7 @@ def _files_uses(volumes: Collection[UUID]) -> dict[UUID, Use]:
     for lease in files(volumes):
         use = found.setdefault(lease.volume, _unused())
         use.lease["holders"].append(lease.holder_name)
+        use.opened.append(lease.holder_name)
         use.lease["mode"] = "writer" if lease.writes else "readers"
     return found
 
