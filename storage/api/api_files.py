@@ -130,8 +130,9 @@ class FilesView(OneVolumeView):
         responses=answers({201: NewFolder}, 404, 409, 422),
     )
     def post(self, request: Request, id: UUID) -> Response:
+        session = sessions.ready_one(self.actor, self.volume, writes=True)
         body = checked(NewFolder, request)
-        client.ask(sessions.ready_one(self.actor, self.volume, writes=True), "POST", "/folder", **body)
+        client.ask(session, "POST", "/folder", **body)
         return Response(body, status=201)
 
 
@@ -166,8 +167,8 @@ class ContentView(OneVolumeView):
 
     def _carried(self, request: Request, *, writes: bool) -> Response:
         """Check all that can be checked, and leave the content to the door."""
-        query = ContentQuery.of(request)
         session = sessions.ready_one(self.actor, self.volume, writes=writes)
+        query = ContentQuery.of(request)
         scope = getattr(request._request, "scope", {})
         if SLOT not in scope:
             raise away()
@@ -183,8 +184,8 @@ class ContentView(OneVolumeView):
         responses=answers({200: NewPath}, 404, 409, 422),
     )
     def patch(self, request: Request, id: UUID) -> Response:
-        path, body = ContentQuery.of(request)["path"], checked(NewPath, request)
         session = sessions.ready_one(self.actor, self.volume, writes=True)
+        path, body = ContentQuery.of(request)["path"], checked(NewPath, request)
         client.ask(session, "POST", "/move", path=path, to=body["to"])
         return Response(body)
 
@@ -198,8 +199,8 @@ class ContentView(OneVolumeView):
         responses=answers({204: None, 202: None}, 404, 409, 422),
     )
     def delete(self, request: Request, id: UUID) -> Response:
-        query = DeleteQuery.of(request)
         session = sessions.ready_one(self.actor, self.volume, writes=True)
+        query = DeleteQuery.of(request)
         recursive = "true" if query["recursive"] else ""
         status, _ = client.ask(session, "DELETE", "/content", path=query["path"], recursive=recursive)
         return Response(status=204 if status == 200 else 202)
