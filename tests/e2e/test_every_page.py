@@ -221,12 +221,9 @@ def opening(cast: Cast) -> Volume:
     """Create a volume of bob's whose files do not open."""
     common = {"tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster, "requested_mib": 4096}
     volume = Volume.objects.create(**common, name="scans", kind="dataset", phase="ready", access="rwx")
+    raw = {"raw": "berth:1: not found"}
     FilesSession.objects.create(
-        volume=volume,
-        by=cast.bob.user,
-        writes=True,
-        problem="image_not_found",
-        problem_data={"raw": "berth:1: not found"},
+        volume=volume, by=cast.bob.user, writes=True, problem="image_not_found", problem_data=raw
     )
     return volume
 

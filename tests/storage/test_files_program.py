@@ -141,7 +141,7 @@ def test_a_cut_upload_continues_behind_what_arrived(running: Pod) -> None:
     end = running.put("big", data[2 * MIB :], content_range=f"bytes {2 * MIB}-{total - 1}/{total}")
     assert end[0] == 201
     assert hashlib.sha256((running.folder / "big").read_bytes()).digest() == hashlib.sha256(data).digest()
-    assert os.listdir(running.folder) == ["big"]
+    assert [one.name for one in running.folder.iterdir()] == ["big"]
 
 
 @pytest.mark.parametrize(
