@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from accounts.credentials import tokens
 from clusters.connections import api_for
@@ -23,7 +24,8 @@ from storage.cluster.look import look
 from storage.files import sessions
 from storage.models import FilesSession, Volume
 from tests.cast import Cast
-from tests.e2e.browsing import web_process
+from tests.e2e.browsing import signed_in, web_process
+from tests.e2e.conftest import browser as browser  # noqa: PLC0414 (a fixture)
 from tests.own_rights import OwnRights
 from tests.shared.cast_fixtures import NODES
 from tests.shared.clients import EVERY_SCOPE
@@ -39,6 +41,7 @@ REFERENCE = "local/venv:1"
 PROCESSES = ("--pods", "process", "--image", f"{REFERENCE}={sys.prefix}")
 MIB = 2**20
 LARGE = 256 * MIB
+SLOW = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": 16 * MIB}
 
 
 @pytest.fixture
@@ -143,3 +146,47 @@ def test_files_go_up_and_down_while_nothing_runs(house: Cast, dataset: Volume, t
     assert sessions.end(house.alice, dataset)
     in_files_phase(dataset, "ended")
     assert not api_for(house.cluster).list("Pod", namespace=house.demo.namespace)
+
+
+def test_a_browser_uploads_over_a_cut_connection_and_tidies_up(
+    house: Cast, dataset: Volume, tmp_path: Path, browser: Browser
+) -> None:
+    """Open, upload with the network away for a while, make a folder, rename, download, delete, close."""
+    large = tmp_path / "scans 1.bin"
+    large.write_bytes(os.urandom(MIB) * 96)
+    with web_process(tmp_path / "static") as address:
+        context = signed_in(browser, address, house.alice.user)
+        page = context.new_page()
+        page.goto(f"/volumes/{dataset.pk}/")
+        page.get_by_role("link", name="Files").click()
+        page.get_by_role("button", name="Open files").click()
+        in_files_phase(dataset, "ready")
+        page.locator("[data-choose]").wait_for(state="attached")
+        network = context.new_cdp_session(page)
+        network.send("Network.emulateNetworkConditions", SLOW | {"offline": False})
+        page.locator("[data-choose]").set_input_files(large)
+        bar = page.locator(".files-upload progress")
+        until(lambda: bar.evaluate("bar => bar.value") > 40)  # in the second of three pieces
+        network.send("Network.emulateNetworkConditions", SLOW | {"offline": True})
+        page.get_by_text("The connection is lost").wait_for()
+        network.send("Network.emulateNetworkConditions", SLOW | {"offline": False, "uploadThroughput": -1})
+        page.locator("[data-entry='scans 1.bin']").wait_for()
+        assert bar.evaluate("bar => bar.value") == 100
+        with page.expect_download() as started:
+            page.get_by_role("link", name="scans 1.bin", exact=True).click()
+        assert Path(started.value.path()).read_bytes() == large.read_bytes()
+        page.get_by_label("Name of the new folder").fill("runs")
+        page.get_by_role("button", name="New folder").click()
+        page.get_by_role("link", name="Rename scans 1.bin").click()
+        page.get_by_label("New path").fill("runs/scans.bin")
+        page.locator("#question").get_by_role("button", name="Rename").click()
+        page.get_by_role("link", name="runs/", exact=True).click()
+        page.get_by_role("link", name="scans.bin", exact=True).wait_for()
+        page.get_by_role("navigation", name="Path").get_by_role("link", name="data").click()
+        page.get_by_role("link", name="Delete runs").click()
+        page.locator("#question").get_by_role("button", name="Delete").click()
+        page.get_by_text("This folder is empty").wait_for()
+        page.get_by_role("button", name="Close files").click()
+        in_files_phase(dataset, "ended")
+        page.get_by_role("button", name="Open files").wait_for()
+        context.close()
