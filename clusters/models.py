@@ -184,7 +184,7 @@ class Cluster(models.Model):
         default="",
         db_default="",
         help_text=_(
-            "It has Python 3.8 or newer, as images of workspaces have. With it, people open the files of volumes while "
+            "It has Python 3.9 or newer, as images of workspaces have. With it, people open the files of volumes while "
             "nothing runs. Empty: they cannot."
         ),
         validators=[valid_reference],

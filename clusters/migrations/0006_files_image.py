@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 db_default="",
                 default="",
-                help_text="It has Python 3.8 or newer, as images of workspaces have. With it, people open the files of volumes while nothing runs. Empty: they cannot.",
+                help_text="It has Python 3.9 or newer, as images of workspaces have. With it, people open the files of volumes while nothing runs. Empty: they cannot.",
                 max_length=512,
                 validators=[clusters.references.valid_reference],
                 verbose_name="image that serves files",

@@ -109,6 +109,7 @@ def refresh_cluster() -> bool:
         )
     if reference := os.environ.get("BERTH_WORKSPACE_IMAGE"):
         Image.objects.filter(slug="jupyter").update(reference=reference)
+        Cluster.objects.filter(slug=expected.slug).exclude(files_image="").update(files_image=reference)
     return True
 
 

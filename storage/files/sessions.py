@@ -20,7 +20,7 @@ from quotas import admission
 from quotas.models import Claim
 from storage import access, enqueue
 from storage.leasing import Leases, lease_of_session
-from storage.models import Access, FilesPhase, FilesSession, Kind, Mount, Volume
+from storage.models import Access, FilesPhase, FilesSession, Kind, Mount, Phase, Volume
 from storage.mounting import may_mount
 from storage.sources import refuse_binned
 
@@ -126,6 +126,9 @@ def _refuse_unready(row: Volume) -> None:
             _("The cluster %(cluster)s has no image that serves files.") % {"cluster": row.cluster.name},
             _("An admin can name one in the cluster's settings, under Images."),
         )
+    if row.phase in (Phase.FAILED, Phase.DELETING):
+        text = _("“%(volume)s” cannot be mounted.") % {"volume": row.name}
+        raise Conflict("volume_unusable", text, _("See on its page what is wrong."))
     # The first mount decides where a local disk lies: that must be the run's node.
     if row.kind == Kind.DISK and not row.bound_to:
         text = _("“%(volume)s” has no files yet.") % {"volume": row.name}
