@@ -73,10 +73,25 @@ def listed(session: FilesSession, path: str, after: str) -> dict[str, Any]:
         return {"refusal": refusal}
     before = f"{path}/" if path else ""
     entries = [
-        one | {"path": before + one["name"], "at": datetime.fromtimestamp(one["modified"], UTC)}
+        one
+        | {
+            "path": before + one["name"],
+            "at": datetime.fromtimestamp(one["modified"], UTC),
+            "size": in_words(one["size"]),
+        }
         for one in found["entries"]
     ]
-    return {"entries": entries, "next": found["next"], "free": found["free"]}
+    return {"entries": entries, "next": found["next"], "free": in_words(found["free"])}
+
+
+def in_words(size: int) -> str:
+    """Return a number of bytes as people say it: 512 B, 1.5 MiB."""
+    value, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f}".removesuffix(".0") + f"\N{NO-BREAK SPACE}{unit}"
 
 
 def crumbs(path: str) -> list[tuple[str, str]]:
