@@ -19,7 +19,7 @@ from clusters.api import Api
 from clusters.errors import ClusterUnavailable
 from clusters.labels import WORKSPACE, instance_selector
 from clusters.models import Cluster, Installation
-from clusters.pods import end_proven, remove_finalizer
+from clusters.pods.ends import end_proven, remove_finalizer
 from monitoring.isolation import manifests as proof
 from monitoring.models import What
 from monitoring.validation import steps as validation

@@ -20,7 +20,7 @@ from accounts.locks import alone, locked
 from clusters import explain, volumes
 from clusters.errors import ClusterRefused
 from clusters.mirror import Mirror
-from clusters.pods import condition, end_proven, remove_finalizer, terminal
+from clusters.pods.ends import condition, end_proven, remove_finalizer, terminal
 from quotas import holders
 from quotas.models import Pool
 from storage.models import FilesPhase, FilesSession, Volume

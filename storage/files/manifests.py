@@ -11,7 +11,7 @@ from clusters import labels
 from clusters.labels import digest_of
 from clusters.models import Cluster
 from clusters.own_place import is_inside
-from clusters.pods import FINALIZER
+from clusters.pods.ends import FINALIZER
 from quotas.models import Pool
 from quotas.namespaces.manifests import JUPYTER_PORT, SERVICE_ACCOUNT, tenant_labels
 from quotas.pools import selection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ from storage.models import FilesSession, Volume
 from tests.cast import Cast
 from tests.shared.clients import EVERY_SCOPE
 from tests.shared.sockets import in_thread, until
+from tests.shared.web import berth
 from tests.storage.served import MIB, TOKEN, Pod, served
-from tests.workspaces.ways_in.gateway_stage import berth
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 
@@ -81,8 +82,6 @@ async def stage(cast: Cast, tmp_path: Path) -> AsyncIterator[Stage]:
 
 
 async def code_of(answer: tuple[int, Any, bytes]) -> tuple[int, str]:
-    import json
-
     return answer[0], json.loads(answer[2])["error"]["code"]
 
 

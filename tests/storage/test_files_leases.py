@@ -13,7 +13,7 @@ from accounts.errors import Conflict, NotAllowed, TooMany
 from clusters.api import Api
 from clusters.labels import FILES
 from clusters.models import Installation
-from clusters.pods import FINALIZER
+from clusters.pods.ends import FINALIZER
 from devcluster.testing.waiting import until
 from quotas import admission
 from storage import changes

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from devcluster.testing.waiting import until
+from tests.small_disk import small_disk
 from tests.storage.served import MIB, SECRET, Pod, served
 
 
@@ -113,6 +114,16 @@ def test_read_only_it_changes_nothing(tmp_path: Path) -> None:
         ):
             assert found.ask(method, what, path="a", to="b")[1]["code"] == "read_only"
         assert found.names() == ["a"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+def test_a_full_volume_is_said_to_who_still_sends(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "volume", 2), served(tmp_path) as found:
+        data = b"x" * (16 * MIB)
+        assert found.put("a", data, content_range=f"bytes 0-{len(data) - 1}/{2 * len(data)}") == (
+            507, {"code": "volume_full", "system": "ENOSPC"},
+        )  # fmt: skip
+        assert found.put("b", b"") == (201, {"received": 0, "size": 0, "done": True})
 
 
 # --- No way out

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clusters.mirror import Mirror
-from clusters.pods import condition
+from clusters.pods.ends import condition
 from storage.models import Mount
 from workspaces.models import Workspace
 

@@ -11,7 +11,7 @@ from clusters import labels
 from clusters.labels import HASH, digest_of
 from clusters.models import Cluster
 from clusters.own_place import only_berth_opens_jupyter
-from clusters.pods import FINALIZER
+from clusters.pods.ends import FINALIZER
 from quotas import sharing
 from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT, tenant_labels
 from workspaces import start

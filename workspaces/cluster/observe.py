@@ -18,7 +18,7 @@ from typing import Any
 from clusters.causes.cause import Diagnosis
 from clusters.explain import diagnose, is_passing
 from clusters.labels import RUN
-from clusters.pods import condition, end_proven, terminal
+from clusters.pods.ends import condition, end_proven, terminal
 from workspaces.models import STEPS
 
 Object = Mapping[str, Any]

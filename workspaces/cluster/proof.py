@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clusters.mirror import Mirror
-from clusters.pods import end_proven, remove_finalizer
+from clusters.pods.ends import end_proven, remove_finalizer
 from workspaces.models import Workspace
 from workspaces.state.live import changing
 

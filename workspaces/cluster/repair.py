@@ -7,7 +7,7 @@ from dataclasses import replace
 from clusters.api import Api
 from clusters.labels import RUN
 from clusters.mirror import Mirror
-from clusters.pods import FINALIZER
+from clusters.pods.ends import FINALIZER
 from clusters.volumes import restore_labels
 
 from .observe import Object, Snapshot, going

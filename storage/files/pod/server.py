@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from .tree import (
+    PIECE,
     Refused,
     Uploads,
     closing_fd,
@@ -36,6 +37,7 @@ from .tree import (
 
 PORT = 8888
 MOST_AT_ONCE = 32
+MOST_DISCARDED = 64 * 2**20
 SILENCE_SECONDS = 60  # of a client in the middle of a request
 UPLOAD = re.compile(r"[A-Za-z0-9_-]{0,64}")
 
@@ -43,6 +45,7 @@ UPLOAD = re.compile(r"[A-Za-z0-9_-]{0,64}")
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = SILENCE_SECONDS
+    left = 0  # bytes of an upload that were not read yet
     server: Server
 
     def do_GET(self) -> None:
@@ -91,7 +94,12 @@ class Handler(BaseHTTPRequestHandler):
         self.asked, self.what = parse_qs(address.query, errors="surrogateescape"), address.path
 
     def _refuse(self, refused: Refused) -> None:
+        """Answer with a refusal, once the rest of a piece was read: its sender would not hear of it before."""
         self.close_connection = True
+        if self.left <= MOST_DISCARDED:
+            with suppress(OSError):
+                while self.left > 0 and self._read(PIECE):
+                    pass
         self._answer(refused.status, refused.facts)
 
     def _one(self, name: str) -> str:
@@ -129,13 +137,18 @@ class Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdigit():
             raise Refused(411, "no_length")
-        upload = self._one("upload")
+        self.left, upload = int(length), self._one("upload")
         if not UPLOAD.fullmatch(upload):
             raise Refused(422, "bad_path")
         piece = piece_of(self.headers.get("Content-Range"), int(length))
         with place_of(self.server.root, self._one("path")) as place:
-            done = receive(place, piece, upload, self.server.uploads, self.rfile.read1)
+            done = receive(place, piece, upload, self.server.uploads, self._read)
         self._answer(201 if done.get("done") else 202, done)
+
+    def _read(self, most: int) -> bytes:
+        data = self.rfile.read1(min(most, self.left))
+        self.left = self.left - len(data)
+        return data
 
     def _post(self) -> None:
         if self.what == "/folder":

@@ -22,7 +22,7 @@ from clusters.connections import connect
 from clusters.errors import ClusterError
 from clusters.labels import INSTANCE
 from clusters.models import Cluster
-from clusters.pods import condition
+from clusters.pods.ends import condition
 from clusters.watch.watching import event_of
 from quotas.models import Flavor
 from quotas.namespaces import manifests as tenancy

@@ -9,7 +9,7 @@ import pytest
 from accounts.errors import Conflict
 from clusters.api import Api
 from clusters.labels import instance_selector
-from clusters.pods import FINALIZER
+from clusters.pods.ends import FINALIZER
 from monitoring.drift import actions
 from monitoring.models import Finding
 from tests.cast import Cast

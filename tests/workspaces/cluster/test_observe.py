@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from clusters.pods import end_proven
+from clusters.pods.ends import end_proven
 from tests.workspaces.builders import RUN, RUNNING, claim, event, pod, service, waiting
 from workspaces.cluster.observe import Observation, Outcome, Snapshot, Trouble, observe, rejected
 from workspaces.models import STEPS, Step

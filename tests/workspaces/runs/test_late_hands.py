@@ -9,7 +9,7 @@ import pytest
 
 from clusters.errors import ClusterRefused
 from clusters.mirror import Mirror
-from clusters.pods import FINALIZER, remove_finalizer
+from clusters.pods.ends import FINALIZER, remove_finalizer
 from tests.workspaces.play import Play
 from workspaces.cluster.look import look_at
 from workspaces.cluster.proof import delete_pod

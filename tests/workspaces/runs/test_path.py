@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.credentials import ssh_keys
 from clusters.api import Api
 from clusters.models import Cluster, Installation
-from clusters.pods import FINALIZER
+from clusters.pods.ends import FINALIZER
 from quotas import admission
 from quotas.models import Claim
 from storage.models import Volume

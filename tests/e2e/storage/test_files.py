@@ -25,7 +25,6 @@ from storage.files import sessions
 from storage.models import FilesSession, Volume
 from tests.cast import Cast
 from tests.e2e.browsing import signed_in, web_process
-from tests.e2e.conftest import browser as browser  # noqa: PLC0414 (a fixture)
 from tests.own_rights import OwnRights
 from tests.shared.cast_fixtures import NODES
 from tests.shared.clients import EVERY_SCOPE
