@@ -81,7 +81,9 @@ def tend(row: FilesSession, mirror: Mirror, instance: UUID) -> None:
     if host and condition(there, "Ready") == "True":
         note(row, phase=FilesPhase.READY, host=host)
     elif row.phase == FilesPhase.STARTING:
-        note(row, *trouble(there, mirror.events_about(there["metadata"]["uid"])))
+        service = mirror.get("Service", namespace, name)
+        about = [body["metadata"]["uid"] for body in (there, service) if body is not None]
+        note(row, *trouble(there, [event for uid in about for event in mirror.events_about(uid)]))
 
 
 def create(row: FilesSession, mirror: Mirror, instance: UUID) -> None:
@@ -123,7 +125,8 @@ def trouble(pod: Object, events: Sequence[Object]) -> tuple[str, dict[str, Any]]
     if not warnings:
         return "", {}
     newest = max(warnings, key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
-    return explained("volume", str(newest.get("message", "")))
+    source = "service" if newest["involvedObject"].get("kind") == "Service" else "volume"
+    return explained(source, str(newest.get("message", "")))
 
 
 def explained(source: str, message: str) -> tuple[str, dict[str, Any]]:
