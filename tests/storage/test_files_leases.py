@@ -15,6 +15,7 @@ from clusters.labels import FILES
 from clusters.models import Installation
 from clusters.pods.ends import FINALIZER
 from devcluster.testing.waiting import until
+from monitoring.drift.survey import survey
 from quotas import admission
 from storage import changes
 from storage.cluster.look import look
@@ -93,6 +94,8 @@ def test_a_session_is_the_writer_alone_and_ends_with_nothing_left(
     assert pod["metadata"]["finalizers"] == [FINALIZER]
     assert "nvidia.com/gpu" not in pod["spec"]["containers"][0]["resources"]["limits"]
     assert uses_of([dataset.pk])[dataset.pk].lease["mode"] == "writer"
+    found = survey(house.cluster, api).found
+    assert not [one for one in found if one.key.namespace == house.demo.namespace]  # it is no drift
     assert sessions.start(house.alice, dataset) == (session, False)
     assert sessions.end(house.alice, dataset)
     session = session_of(dataset, "ended")
