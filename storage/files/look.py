@@ -23,6 +23,7 @@ from clusters.mirror import Mirror
 from clusters.pods.ends import condition, end_proven, remove_finalizer, terminal
 from quotas import holders
 from quotas.models import Pool
+from quotas.namespaces import ensuring
 from storage.models import FilesPhase, FilesSession, Volume
 
 from . import manifests
@@ -87,8 +88,13 @@ def tend(row: FilesSession, mirror: Mirror, instance: UUID) -> None:
 
 
 def create(row: FilesSession, mirror: Mirror, instance: UUID) -> None:
-    """Create its objects, the pod last."""
-    cluster = row.volume.cluster
+    """Create its objects, the pod last, behind the fences of its tenant's namespace."""
+    tenant, cluster = row.volume.tenant, row.volume.cluster
+    try:
+        ensuring.ensure(ensuring.wanted_objects(tenant, cluster, instance), instance, mirror)
+    except ensuring.NoNamespace as blocked:
+        note(row, blocked.code, {"namespace": blocked.namespace})
+        return
     volumes.create_once(manifests.secret(row, decrypt(row.token), instance), mirror)
     volumes.create_once(manifests.program_map(row, instance), mirror)
     if manifests.needs_service(cluster):

@@ -16,6 +16,7 @@ from accounts.errors import Conflict, NotAllowed, TooMany
 from accounts.locks import for_change, locked
 from accounts.models import Role, Scope, User
 from accounts.trail import audit
+from clusters.isolation.deciding import refuse_unknown
 from quotas import admission
 from quotas.models import Claim
 from storage import access, enqueue
@@ -76,6 +77,7 @@ def start(actor: Actor, volume: Volume) -> tuple[FilesSession, bool]:
                 _("Try again in a few seconds."),
                 retry_after_seconds=2,
             )
+        refuse_unknown(row.cluster)
         _refuse_unready(row)
         _refuse_too_many(actor)
         made = FilesSession(volume=row, by=actor.user, token=encrypt(secrets.token_urlsafe(32)))

@@ -202,3 +202,17 @@ def test_a_person_has_few_sessions_and_a_disk_without_place_none(house: Cast) ->
     house.cluster.files_image = ""
     house.cluster.save()
     refused(Conflict, "no_files_image", house.alice, one_more)
+
+
+def test_no_pod_starts_without_the_fences_of_its_tenant(house: Cast, dataset: Volume, api: Api) -> None:
+    namespace = house.demo.namespace
+    api.delete("NetworkPolicy", namespace, "berth")
+    api.merge_patch("Namespace", None, namespace, {"metadata": {"annotations": None}})
+    opened(house.alice, dataset)
+    assert api.get("NetworkPolicy", namespace, "berth") is not None
+    sessions.end(house.alice, dataset)
+    session_of(dataset, "ended")
+    house.cluster.pod_cidrs = []
+    house.cluster.save()
+    with pytest.raises(Conflict):
+        sessions.start(house.alice, dataset)
