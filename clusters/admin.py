@@ -79,7 +79,10 @@ class ClusterPage(RecordedPage[Cluster]):
             gettext_lazy("Storage"),
             {"fields": ("home_class", "home_mib", "disk_class", "dataset_class", "shared_classes")},
         ),
-        (gettext_lazy("Images"), {"fields": ("image_pull_secrets", "validation_image")}),
+        (
+            gettext_lazy("Images"),
+            {"fields": ("image_pull_secrets", "validation_image", "files_image", "files_uid")},
+        ),
         (gettext_lazy("Proxy of workspaces"), {"fields": ("http_proxy", "https_proxy", "no_proxy")}),
         (
             gettext_lazy("Isolation of tenants"),

@@ -16,6 +16,7 @@ WORKSPACE = "berth.dev/workspace"
 VOLUME = "berth.dev/volume"
 JOB = "berth.dev/job"
 RUN = "berth.dev/run"
+FILES = "berth.dev/files"
 VALIDATION = "berth.dev/validation"
 
 MANAGER = "berth"

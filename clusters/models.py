@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator
 from django.db import IntegrityError, connection, models, transaction
 from django.db.models.deletion import ProtectedError
 from django.utils.translation import gettext_lazy as _
@@ -175,6 +176,25 @@ class Cluster(models.Model):
             "It adds two vectors with CUDA and prints “Test PASSED”, as NVIDIA's sample cuda-sample:vectoradd does."
         ),
         validators=[valid_reference],
+    )
+    files_image = models.CharField(
+        _("image that serves files"),
+        max_length=512,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_(
+            "It has Python 3.9 or newer, as images of workspaces have. With it, people open the files of volumes while "
+            "nothing runs. Empty: they cannot."
+        ),
+        validators=[valid_reference],
+    )
+    files_uid = models.PositiveIntegerField(
+        _("user id that serves files"),
+        default=1000,
+        db_default=1000,
+        validators=[MinValueValidator(1)],
+        help_text=_("User and group of the workspaces' images, so that files belong to them."),
     )
     # Observed state: written by the watcher, only when it changes.
     version = models.CharField(_("version"), max_length=40, blank=True, editable=False)

@@ -18,13 +18,14 @@ from portal.routing import websocket_urlpatterns  # noqa: E402
 from portal.web.agents import Agents  # noqa: E402
 from portal.web.body_limit import LimitedBody  # noqa: E402
 from portal.web.handler import InOneTurn  # noqa: E402
+from storage.files.door import FilesDoor  # noqa: E402
 from workspaces.gateway.door import Gateway  # noqa: E402
 
 application = Beating(
     Gateway(
         ProtocolTypeRouter(
             {
-                "http": LimitedBody(Agents(InOneTurn())),
+                "http": FilesDoor(LimitedBody(Agents(InOneTurn()))),
                 "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
             }
         )

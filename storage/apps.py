@@ -11,15 +11,20 @@ class StorageConfig(AppConfig):
         from accounts.notices import words
         from accounts.trail import trail_words as trail
         from clusters.watch import beside
+        from quotas import signals
         from quotas.allowed import storage
         from quotas.pools import leases
 
         from . import limits, notices, trail_words
         from .cluster.keeper import Keeper
+        from .files import sessions
         from .leasing import Leases
 
         beside.register(Keeper)
         leases.register(Leases())
+        signals.claim_waits.connect(
+            lambda claim, **_: sessions.give_way(claim), weak=False, dispatch_uid="storage.files"
+        )
         storage.register(limits.promised_mib)
         words.register(notices.SUBJECT, notices.describe)
         trail.register(trail_words.KINDS, trail_words.DONE)

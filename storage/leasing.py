@@ -17,7 +17,7 @@ from quotas import holders
 from quotas.models import Claim
 from quotas.scheduling import Lease
 
-from .models import Access, Kind, Mount, Phase, Snapshot
+from .models import Access, FilesSession, Kind, Mount, Phase, Snapshot, Volume
 
 
 class Leases:
@@ -39,7 +39,7 @@ class Leases:
         admitted = {claim.holder_id for claim in claims}
         found = _by_holder((mount for mount in mounts if mount.holder in admitted), names)
         runs = tuple(lease for leases in found.values() for lease in leases)
-        return runs + publications(volumes)
+        return runs + publications(volumes) + files(volumes)
 
 
 def publications(volumes: Collection[UUID]) -> tuple[Lease, ...]:
@@ -54,6 +54,12 @@ def publications(volumes: Collection[UUID]) -> tuple[Lease, ...]:
         )
         for row in rows.select_related("volume")
     )
+
+
+def files(volumes: Collection[UUID]) -> tuple[Lease, ...]:
+    """Return the leases of sessions that serve files: until the end of their pods is proven."""
+    rows = FilesSession.objects.filter(volume__in=volumes, ended_at=None).select_related("volume", "by")
+    return tuple(lease for row in rows if (lease := lease_of_session(row)) is not None)
 
 
 def running(of: Collection[UUID]) -> Any:
@@ -71,16 +77,25 @@ def _by_holder(mounts: Iterable[Mount], names: Mapping[UUID, str]) -> dict[UUID,
 
 def lease_of(mount: Mount, holder_name: str) -> Lease | None:
     """Return the lease that a mount needs; None for a home that several nodes can mount: its runs share it."""
-    volume = mount.volume
+    return _lease(mount.volume, mount.holder, holder_name, writes=not mount.read_only)
+
+
+def lease_of_session(session: FilesSession) -> Lease | None:
+    """Return the lease that a files session needs: as a run's."""
+    name = _("open files (%(person)s)") % {"person": session.by.get_username()}
+    return _lease(session.volume, session.pk, name, writes=session.writes)
+
+
+def _lease(volume: Volume, holder: UUID, holder_name: str, *, writes: bool) -> Lease | None:
     is_exclusive = volume.access not in (Access.MANY, Access.READ)
     if volume.kind == Kind.HOME and not is_exclusive:
         return None
     return Lease(
         volume=volume.pk,
         name=volume.name,
-        holder=mount.holder,
+        holder=holder,
         holder_name=holder_name,
-        writes=not mount.read_only,
+        writes=writes,
         is_exclusive=is_exclusive,
     )
 
@@ -94,24 +109,40 @@ class Use:
 
     mounts: list[dict[str, Any]]
     lease: dict[str, Any]
+    opened: list[str]  # sessions that serve its files
 
 
-NO_USE = Use([], {"mode": "free", "holders": [], "waiting": []})
+def _unused() -> Use:
+    return Use([], {"mode": "free", "holders": [], "waiting": []}, [])
+
+
+NO_USE = _unused()
+
+
+def _files_uses(volumes: Collection[UUID]) -> dict[UUID, Use]:
+    """Return the use of each volume whose files are open."""
+    found: dict[UUID, Use] = {}
+    for lease in files(volumes):
+        use = found.setdefault(lease.volume, _unused())
+        use.lease["holders"].append(lease.holder_name)
+        use.opened.append(lease.holder_name)
+        use.lease["mode"] = "writer" if lease.writes else "readers"
+    return found
 
 
 def uses_of(volumes: Collection[UUID]) -> dict[UUID, Use]:
-    """Return the use of each volume that somebody mounts. Three queries, and one for each kind of holder."""
+    """Return the use of each volume that somebody mounts. Four queries, and one for each kind of holder."""
     mounts = list(Mount.objects.filter(volume__in=volumes).select_related("volume"))
+    found = _files_uses(volumes)
     if not mounts:
-        return {}
+        return found
     live = Claim.objects.filter(holder_id__in={mount.holder for mount in mounts})
     claims = {claim.holder_id: claim for claim in live.exclude(state=Claim.State.RELEASED)}
     names = holders.names_of(claims.values())
-    found: dict[UUID, Use] = {}
     for mount in sorted(mounts, key=lambda mount: names.get(mount.holder, "")):
         if (claim := claims.get(mount.holder)) is None:
             continue
-        use = found.setdefault(mount.volume_id, Use([], {"mode": "free", "holders": [], "waiting": []}))
+        use = found.setdefault(mount.volume_id, _unused())
         name = names.get(mount.holder, "")
         if claim.state == Claim.State.ADMITTED:
             kind = str(claim.holder_kind)

@@ -257,5 +257,48 @@ class Mount(models.Model):
         ]
 
 
+class FilesPhase(models.TextChoices):
+    STARTING = "starting", _("starting")
+    READY = "ready", _("ready")
+    ENDING = "ending", _("ending")
+    ENDED = "ended", _("ended")
+
+
+class FilesSession(models.Model):
+    """Pod without a GPU that serves the files of a volume to Berth. It holds the volume as a run does, until the end of
+    its pod is proven."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    volume = models.ForeignKey(Volume, on_delete=models.PROTECT, related_name="files_sessions")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    writes = models.BooleanField()
+    # Encrypted: what its pod asks of who comes.
+    token = models.TextField()
+    phase = models.CharField(max_length=8, choices=FilesPhase, default=FilesPhase.STARTING)
+    problem = models.CharField(max_length=64, blank=True)
+    problem_data = models.JSONField(default=dict)
+    # Where Berth reaches it, once it is ready.
+    host = models.CharField(max_length=253, blank=True)
+    used_at = models.DateTimeField(default=timezone.now)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering: ClassVar = ["-created_at", "id"]
+        indexes: ClassVar = [
+            models.Index(fields=["by"], condition=Q(ended_at__isnull=True), name="files_session_open"),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["volume"], condition=Q(ended_at__isnull=True), name="one_files_session_per_volume"
+            ),
+        ]
+
+    @property
+    def object_name(self) -> str:
+        """Name of its pod, Secret and Service."""
+        return f"files-{self.id}"
+
+
 # Labels by which drivers of local disks name a node.
 NODE_KEYS = ("kubernetes.io/hostname", "metadata.name", "topology.topolvm.io/node", "openebs.io/nodename")

@@ -15,5 +15,7 @@ DONE = {
     "volume.snapshot": _("%(actor)s took a snapshot of the volume “%(name)s”."),
     "volume.publish": _("%(actor)s published version %(number)s of the dataset “%(name)s”."),
     "volume.delete_snapshot": _("%(actor)s deleted a snapshot or version of the volume “%(name)s”."),
+    "volume.open_files": _("%(actor)s opened the files of the volume “%(name)s”."),
+    "volume.close_files": _("%(actor)s closed the files of the volume “%(name)s”."),
     "volume.transfer": _("%(actor)s handed the volume “%(name)s” to %(to)s."),
 }

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from .pages import views
+from .pages import views, views_files
 
 urlpatterns = [
     path("volumes/", views.volumes, name="volumes"),
@@ -12,6 +12,11 @@ urlpatterns = [
     path("volumes/<uuid:id>/snapshot/", views.snapshot, name="volume-snapshot"),
     path("volumes/<uuid:id>/publish/", views.publish, name="volume-publish"),
     path("volumes/<uuid:id>/clone/", views.clone, name="volume-clone"),
+    path("volumes/<uuid:id>/files/", views_files.files, name="volume-files"),
+    path("volumes/<uuid:id>/files/close/", views_files.close, name="volume-files-close"),
+    path("volumes/<uuid:id>/files/folder/", views_files.new_folder, name="volume-files-folder"),
+    path("volumes/<uuid:id>/files/rename/", views_files.rename, name="volume-files-rename"),
+    path("volumes/<uuid:id>/files/delete/", views_files.delete, name="volume-files-delete"),
     path(
         "volumes/<uuid:id>/snapshots/<uuid:snapshot>/delete/",
         views.delete_snapshot,

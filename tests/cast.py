@@ -77,6 +77,7 @@ def make_cast() -> Cast:
         connection=Cluster.Connection.KUBECONFIG,
         home_class="net-shared",
         shared_classes=["net-shared"],
+        files_image="berth.local/jupyter:1",
         **NETWORKS,
     )
     Node.objects.bulk_create(

@@ -14,8 +14,7 @@ from operator import getitem
 from typing import Any
 
 from clusters.labels import INSTANCE, MANAGED_BY, MANAGER, OWNER, RUN, TENANT, WORKSPACE, digest_of
-from workspaces.cluster.manifests import FINALIZER
-from workspaces.cluster.observe import end_proven
+from clusters.pods.ends import FINALIZER, end_proven
 
 Object = Mapping[str, Any]
 Fields = tuple[str, ...]  # in the API server's spelling: f:<field>, k:<key of a list's entry>, v:<value>

@@ -7,22 +7,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
+
+from django.db.models import Q
+from django.utils import timezone
 
 from accounts.models import Tenant
 from clusters.api import Api
 from clusters.errors import ClusterUnavailable
 from clusters.labels import WORKSPACE, instance_selector
 from clusters.models import Cluster, Installation
+from clusters.pods.ends import end_proven, remove_finalizer
 from monitoring.isolation import manifests as proof
 from monitoring.models import What
 from monitoring.validation import steps as validation
 from quotas.models import Pool
-from storage.models import Volume
+from storage.files import manifests as files
+from storage.models import FilesSession, Volume
 from workspaces.cluster.drivers import claim_name
-from workspaces.cluster.observe import end_proven
-from workspaces.cluster.proof import remove_finalizer
 from workspaces.models import Desired, Phase, Workspace
 
 from .compare import KINDS, Discrepancy, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of
@@ -31,6 +35,7 @@ from .compare import KINDS, Discrepancy, Key, Row, State, Thing, drift, named_in
 METADATA_ONLY = frozenset(KINDS) - {"StatefulSet", "Service", "PersistentVolumeClaim", "Pod"}
 # A task is killed without a word after two minutes; one request may take half a minute.
 MOST_SECONDS = 80.0
+FILES_GONE_WITHIN = timedelta(minutes=5)
 AT_REST = {Phase.WAITING, Phase.STOPPED, Phase.FAILED}
 
 
@@ -105,9 +110,22 @@ def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator
             seen.objects += 1
             if of_tests & {body["metadata"]["name"], body["metadata"].get("namespace")}:
                 continue  # tests of GPUs and of isolation end and are removed by themselves
+            if serves_files(body):
+                continue
             if kind == "Pod" and body["metadata"].get("deletionTimestamp") and end_proven(body):
                 held.append(body)
             yield thing_of(body)
+
+
+def serves_files(body: dict[str, Any]) -> bool:
+    """Return True for an object of a files session that has not ended long ago, and for the program of sessions."""
+    name = body["metadata"]["name"]
+    if name.startswith(files.PREFIX):
+        return bool(body["kind"] == "ConfigMap")
+    session = uuid_of(name.removeprefix("files-")) if name.startswith("files-") else None
+    lately = timezone.now() - FILES_GONE_WITHIN
+    is_open = Q(ended_at=None) | Q(ended_at__gt=lately)
+    return session is not None and FilesSession.objects.filter(is_open, pk=session).exists()
 
 
 def thing_at(key: Key, api: Api) -> Thing | None:

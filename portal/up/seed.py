@@ -76,6 +76,7 @@ def expected_cluster() -> Cluster:
         if real or not home_class
         else [home_class],  # several nodes reach the trial's homes
         validation_image="" if real else TRIAL_VALIDATION_IMAGE,
+        files_image=image_reference(),
         without_isolation=not real,  # docs/trial-cluster.md: a trial is no boundary
         **({} if real else trial_networks()),
     )
@@ -108,6 +109,7 @@ def refresh_cluster() -> bool:
         )
     if reference := os.environ.get("BERTH_WORKSPACE_IMAGE"):
         Image.objects.filter(slug="jupyter").update(reference=reference)
+        Cluster.objects.filter(slug=expected.slug).exclude(files_image="").update(files_image=reference)
     return True
 
 

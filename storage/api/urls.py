@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import api
+from . import api, api_files
 
 urlpatterns = [
     path("volumes/", api.VolumesView.as_view(), name="volumes"),
@@ -17,5 +17,10 @@ urlpatterns = [
         name="volume-one-snapshot",
     ),
     path("volumes/<uuid:id>/publish/", api.PublishView.as_view(), name="volume-publish"),
+    path(
+        "volumes/<uuid:id>/files-session/", api_files.FilesSessionView.as_view(), name="volume-files-session"
+    ),
+    path("volumes/<uuid:id>/files/", api_files.FilesView.as_view(), name="volume-files"),
+    path("volumes/<uuid:id>/files/content/", api_files.ContentView.as_view(), name="volume-files-content"),
     path("volumes/<uuid:id>/clone/", api.CloneView.as_view(), name="volume-clone"),
 ]

@@ -1,7 +1,8 @@
 """Looks at the volumes of one cluster, in the process that watches it.
 
-A volume is looked at when its PVC changes, when another process marks its row (NOTIFY), when the clock finds that it
-has not settled, and all of them after a list. Nothing is remembered: a new process begins with all.
+A volume is looked at when its PVC or the pod of its files session changes, when another process marks its row (NOTIFY),
+when the clock finds that it has not settled, and all of them after a list. Nothing is remembered: a new process begins
+with all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from clusters.mirror import Mirror
 from clusters.models import Cluster, Installation
 from clusters.watch.working import AWAY_SECONDS, Working, listening
 from storage.enqueue import CHANNEL
-from storage.models import Phase, Snapshot, Volume
+from storage.models import FilesSession, Phase, Snapshot, Volume
 
 from .look import look
 
@@ -117,12 +118,13 @@ class Keeper:
     def _unsettled(self) -> QuerySet[Volume]:
         is_due = Q(bin_until__lte=timezone.now())
         moving = Snapshot.objects.filter(phase__in=(Phase.PENDING, Phase.DELETING)).values("volume")
-        is_moving = Q(phase__in=MOVING) | Q(pk__in=moving)
+        opened = FilesSession.objects.filter(ended_at=None).values("volume")
+        is_moving = Q(phase__in=MOVING) | Q(pk__in=moving) | Q(pk__in=opened)
         return self._rows().filter(is_due | Q(dirty_since__isnull=False) | is_moving)
 
 
 def volume_of(body: dict[str, Any]) -> UUID | None:
-    """Return the volume that a PVC, or an event about one, belongs to."""
+    """Return the volume that a PVC, an event about one, or an object of its files session belongs to."""
     about = body.get("involvedObject") or {}
     name = about.get("name", "") if body["kind"] == "Event" else body["metadata"]["name"]
     labelled = (body["metadata"].get("labels") or {}).get(VOLUME, "")

@@ -23,6 +23,7 @@ from clusters.storage_classes import Class, judge
 from quotas import holders
 from quotas.namespaces import ensuring
 from storage import enqueue, notices
+from storage.files import look as files
 from storage.models import NO_DRIVER, Phase, Snapshot, Volume
 
 from . import manifests, snapshots
@@ -64,14 +65,15 @@ def look(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
 
 
 def tend(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
-    """Keep the volume and its copies. Return False if a copy has to be looked at again."""
+    """Keep the volume, its copies and its files session. Return False if one of these has to be looked at again."""
+    files_done = files.look_at(volume, mirror, instance)
     keep(volume, mirror, instance)
-    return snapshots.look_at_all(volume, mirror, instance)
+    return snapshots.look_at_all(volume, mirror, instance) and files_done
 
 
 def end(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
-    """Delete the volume for good, after its copies. Return False if some are left."""
-    if not snapshots.end_all(volume, mirror, instance):
+    """Delete the volume for good, after its copies and its files session. Return False if one is left."""
+    if not files.look_at(volume, mirror, instance) or not snapshots.end_all(volume, mirror, instance):
         return False
     remove(volume, mirror)
     return True

@@ -27,6 +27,7 @@ from storage import access, changes, copies, problems
 from storage.api.serializers import problem_of
 from storage.cluster.keeper import MOVING
 from storage.copies import LONGEST_NOTE
+from storage.files import sessions
 from storage.leasing import NO_USE, uses_of
 from storage.models import Phase, Snapshot, Volume
 
@@ -128,6 +129,7 @@ def volume(request: HttpRequest, id: UUID) -> HttpResponse:
         "transfer": TransferForm(found) if may_manage else None,
         "use": uses_of([found.pk]).get(found.pk, NO_USE),
         "may_manage": may_manage,
+        "may_open": sessions.may_open(actor, found),
         "moves": found.phase in MOVING or any(row.phase in MOVING for row in taken),
     }
     return render(request, "storage/volume.html", context, status=status)

@@ -25,7 +25,7 @@ from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting
 from quotas.accounting import ledger
 from quotas.models import Booking, Budget, Claim
-from storage.models import Snapshot, Volume
+from storage.models import FilesSession, Snapshot, Volume
 from tests.cast import Cast, make_cast
 from tests.e2e import looks
 from tests.e2e.browsing import signed_in
@@ -73,6 +73,9 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
     "volumes/<uuid:id>/": [("bob", "/volumes/{volume}/"), ("victor", "/volumes/{volume}/")],
     "volumes/<uuid:id>/delete/": [("bob", "/volumes/{volume}/delete/")],
+    "volumes/<uuid:id>/files/": [("bob", "/volumes/{volume}/files/"), ("bob", "/volumes/{opening}/files/")],
+    "volumes/<uuid:id>/files/delete/": [("bob", "/volumes/{volume}/files/delete/?path=runs/a.csv")],
+    "volumes/<uuid:id>/files/rename/": [("bob", "/volumes/{volume}/files/rename/?path=runs/a.csv")],
     "volumes/<uuid:id>/snapshots/<uuid:snapshot>/delete/": [
         ("bob", "/volumes/{volume}/snapshots/{snapshot}/delete/")
     ],
@@ -117,6 +120,8 @@ NOT_READ = {
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",
     "volumes/<uuid:id>/clone/",
+    "volumes/<uuid:id>/files/close/",
+    "volumes/<uuid:id>/files/folder/",
     "volumes/<uuid:id>/main/",
     "volumes/<uuid:id>/publish/",
     "volumes/<uuid:id>/restore/",
@@ -144,6 +149,7 @@ class Stage:
         self.ids["booking"] = str(booked(self.cast).pk)
         volume = kept(self.cast)
         self.ids |= {"volume": str(volume.pk), "snapshot": str(copied(volume).pk)}
+        self.ids["opening"] = str(opening(self.cast).pk)
         self.options = {
             "color_scheme": "light",
             "reduced_motion": "reduce",
@@ -209,6 +215,17 @@ def kept(cast: Cast) -> Volume:
         bound_to="pvc-1",
         driver="net.devcluster.local",
     )
+
+
+def opening(cast: Cast) -> Volume:
+    """Create a volume of bob's whose files do not open."""
+    common = {"tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster, "requested_mib": 4096}
+    volume = Volume.objects.create(**common, name="scans", kind="dataset", phase="ready", access="rwx")
+    raw = {"raw": "berth:1: not found"}
+    FilesSession.objects.create(
+        volume=volume, by=cast.bob.user, writes=True, problem="image_not_found", problem_data=raw
+    )
+    return volume
 
 
 def copied(volume: Volume) -> Snapshot:

@@ -61,6 +61,7 @@ class Row:
 SEEN = Row("200 200 200 200 200 404 200 404")
 OWN = Row("202 403 403 403 403 404 403 404")
 MANAGED = Row("202 403 403 202 202 404 403 404")
+CLOSED_FILES = Row("409 403 403 403 403 404 409 404")
 EVERYBODY = Row("200 200 200 200 200 200 200 200")
 ADMINS = Row("403 403 403 403 200 403 403 403")
 # Not built yet. The objects in its address are not looked up yet.
@@ -154,6 +155,22 @@ API: dict[str, dict[str, Row]] = {
     "volumes/<uuid:id>/publish/": {"POST": MANAGED},
     # A colleague's volume is as little there to copy as a stranger's, unless it is shared.
     "volumes/<uuid:id>/clone/": {"POST": Row("202 403 422 202 202 404 403 404", {"name": "copy"})},
+    # Its owner alone opens files that are not shared; no session is ready here.
+    "volumes/<uuid:id>/files-session/": {
+        "GET": replace(OWN, codes="200 403 403 403 403 404 200 404"),
+        "POST": OWN,
+        "DELETE": replace(OWN, codes="200 403 403 403 403 404 403 404"),
+    },
+    "volumes/<uuid:id>/files/": {
+        "GET": CLOSED_FILES,
+        "POST": replace(CLOSED_FILES, codes="409 403 403 403 403 404 403 404", body={"path": "a"}),
+    },
+    "volumes/<uuid:id>/files/content/": {
+        "GET": CLOSED_FILES,
+        "PUT": replace(CLOSED_FILES, codes="409 403 403 403 403 404 403 404"),
+        "PATCH": replace(CLOSED_FILES, codes="409 403 403 403 403 404 403 404", body={"to": "b"}),
+        "DELETE": replace(CLOSED_FILES, codes="409 403 403 403 403 404 403 404"),
+    },
     "alerts/": {"GET": NOT_YET},
     "agent/samples/": {"POST": NO_AGENT},
     "agent/health/": {"POST": NO_AGENT},
@@ -233,6 +250,11 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "volumes/<uuid:id>/publish/": (NO_SUCH_METHOD, MANAGED_PAGE),
     "volumes/<uuid:id>/clone/": (NO_SUCH_METHOD, SEEN_PAGE.replace("200", "302")),
     "volumes/<uuid:id>/snapshots/<uuid:snapshot>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
+    "volumes/<uuid:id>/files/": ("200 403 403 403 403 404 302", "302 403 403 403 403 404 302"),
+    "volumes/<uuid:id>/files/close/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
+    "volumes/<uuid:id>/files/folder/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
+    "volumes/<uuid:id>/files/rename/": ("200 403 403 403 403 404 302", "302 403 403 403 403 404 302"),
+    "volumes/<uuid:id>/files/delete/": ("200 403 403 403 403 404 302", "302 403 403 403 403 404 302"),
     "workspaces/sparklines/": (PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clusters.mirror import Mirror
+from clusters.pods.ends import condition
 from storage.models import Mount
 from workspaces.models import Workspace
 
-from .observe import Object, Snapshot, condition
+from .observe import Object, Snapshot
 
 
 def look_at(workspace: Workspace, own: Iterable[Mount], mirror: Mirror) -> Snapshot:

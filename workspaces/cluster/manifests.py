@@ -11,6 +11,7 @@ from clusters import labels
 from clusters.labels import HASH, digest_of
 from clusters.models import Cluster
 from clusters.own_place import only_berth_opens_jupyter
+from clusters.pods.ends import FINALIZER
 from quotas import sharing
 from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT, tenant_labels
 from workspaces import start
@@ -18,7 +19,6 @@ from workspaces import start
 from . import pod as parts
 from .wanted import Wanted
 
-FINALIZER = "berth.dev/end-seen"
 START = "berth-start-"  # names of the ConfigMaps with the start script
 
 

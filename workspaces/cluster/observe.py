@@ -18,6 +18,7 @@ from typing import Any
 from clusters.causes.cause import Diagnosis
 from clusters.explain import diagnose, is_passing
 from clusters.labels import RUN
+from clusters.pods.ends import condition, end_proven, terminal
 from workspaces.models import STEPS
 
 Object = Mapping[str, Any]
@@ -174,14 +175,6 @@ def has_started(pod: Object) -> bool:
     return "running" in status.get("state", {}) or bool(status.get("restartCount"))
 
 
-def condition(pod: Object, kind: str) -> str:
-    return next((c["status"] for c in pod.get("status", {}).get("conditions", []) if c["type"] == kind), "")
-
-
-def terminal(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-
-
 def going(pod: Object) -> bool:
     """Return True if the pod has ended or is being deleted."""
     return terminal(pod) or bool(pod["metadata"].get("deletionTimestamp"))
@@ -189,12 +182,6 @@ def going(pod: Object) -> bool:
 
 def is_of(run: str, pod: Object) -> bool:
     return bool((pod["metadata"].get("labels") or {}).get(RUN) == run)
-
-
-def end_proven(pod: Object) -> bool:
-    """Return True if no process of the pod is left: seen terminal, or deleted before it had a node."""
-    unplaced = not pod["spec"].get("nodeName") and bool(pod["metadata"].get("deletionTimestamp"))
-    return terminal(pod) or unplaced
 
 
 def end_reason(pod: Object) -> str:

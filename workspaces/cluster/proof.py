@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusters.api import Api
 from clusters.mirror import Mirror
+from clusters.pods.ends import end_proven, remove_finalizer
 from workspaces.models import Workspace
 from workspaces.state.live import changing
 
-from .manifests import FINALIZER
-from .observe import Object, end_proven
+from .observe import Object
 
 
 def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:
@@ -61,17 +60,3 @@ def delete_pod(pod: Object, mirror: Mirror) -> bool:
         remove_finalizer(pod, mirror)
         return True
     return False
-
-
-def remove_finalizer(pod: Object, cluster: Mirror | Api) -> None:
-    """Remove our finalizer from a pod whose end is proven; only that one entry, and only while it is there."""
-    finalizers = pod["metadata"].get("finalizers") or []
-    if FINALIZER not in finalizers:
-        return
-    path = f"/metadata/finalizers/{finalizers.index(FINALIZER)}"
-    cluster.json_patch(
-        "Pod",
-        pod["metadata"]["namespace"],
-        pod["metadata"]["name"],
-        [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}],
-    )

@@ -7,9 +7,9 @@ from dataclasses import replace
 from clusters.api import Api
 from clusters.labels import RUN
 from clusters.mirror import Mirror
+from clusters.pods.ends import FINALIZER
 from clusters.volumes import restore_labels
 
-from .manifests import FINALIZER
 from .observe import Object, Snapshot, going
 from .wanted import Wanted
 

@@ -22,6 +22,7 @@ from clusters.connections import connect
 from clusters.errors import ClusterError
 from clusters.labels import INSTANCE
 from clusters.models import Cluster
+from clusters.pods.ends import condition
 from clusters.watch.watching import event_of
 from quotas.models import Flavor
 from quotas.namespaces import manifests as tenancy
@@ -30,7 +31,7 @@ from storage.models import HOME_PATH, Access, Kind, Mount, Volume
 from tests.e2e.stack import until
 from tests.workspaces import builders
 from workspaces.cluster import manifests
-from workspaces.cluster.observe import address, condition
+from workspaces.cluster.observe import address
 from workspaces.cluster.wanted import Wanted
 from workspaces.models import Image, Workspace
 

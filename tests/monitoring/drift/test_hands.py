@@ -9,12 +9,12 @@ import pytest
 from accounts.errors import Conflict
 from clusters.api import Api
 from clusters.labels import instance_selector
+from clusters.pods.ends import FINALIZER
 from monitoring.drift import actions
 from monitoring.models import Finding
 from tests.cast import Cast
 from tests.monitoring.drift.stage import finding, look, look_for_a_while, shown
 from tests.shared.driving import drive, in_phase, launched, told
-from workspaces.cluster.manifests import FINALIZER
 from workspaces.models import Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True)]

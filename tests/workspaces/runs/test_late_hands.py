@@ -9,10 +9,10 @@ import pytest
 
 from clusters.errors import ClusterRefused
 from clusters.mirror import Mirror
+from clusters.pods.ends import FINALIZER, remove_finalizer
 from tests.workspaces.play import Play
 from workspaces.cluster.look import look_at
-from workspaces.cluster.manifests import FINALIZER
-from workspaces.cluster.proof import delete_pod, remove_finalizer
+from workspaces.cluster.proof import delete_pod
 from workspaces.cluster.repair import restore_finalizer
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle

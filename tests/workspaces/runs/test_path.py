@@ -16,6 +16,7 @@ from django.utils import timezone
 from accounts.credentials import ssh_keys
 from clusters.api import Api
 from clusters.models import Cluster, Installation
+from clusters.pods.ends import FINALIZER
 from quotas import admission
 from quotas.models import Claim
 from storage.models import Volume
@@ -23,7 +24,6 @@ from tests.cast import Cast
 from tests.shared.driving import claim_of, drive, in_phase, launched, told
 from tests.shared.looking import look
 from workspaces import enqueue
-from workspaces.cluster.manifests import FINALIZER
 from workspaces.cluster.wanted import Shared, wanted_of
 from workspaces.models import STEPS, Workspace
 from workspaces.runs import lifecycle

@@ -12,19 +12,17 @@ from typing import Any
 from uuid import UUID
 
 import aiohttp
-import uvicorn
 from aiohttp import WSMsgType, web
 from aiohttp.abc import AbstractResolver, ResolveResult
 from django.db import connections
 from django.test import Client
-from uvicorn.server import ServerState
 
 from accounts.access import Actor
-from portal.asgi import application
 from tests.cast import Cast
-from tests.shared.sockets import in_thread, until
+from tests.shared.sockets import in_thread
+from tests.shared.web import berth
 from tests.shared.workspace_rows import make_workspace
-from workspaces.gateway import guests, upstream
+from workspaces.gateway import guests
 from workspaces.models import Workspace
 
 MIB = 2**20
@@ -171,37 +169,6 @@ async def serving(app: web.Application) -> AsyncIterator[int]:
         yield int(runner.addresses[0][1])
     finally:
         await runner.cleanup()
-
-
-@asynccontextmanager
-async def berth() -> AsyncIterator[int]:
-    """Run Berth in a uvicorn without its clock, which only checks ten times a second whether to end."""
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(application, log_level="warning", lifespan="off")
-    config.load()
-    server = uvicorn.Server(config)
-    server.lifespan = config.lifespan_class(config)
-    await server.startup([listening])
-    await server.on_tick(0)  # its headers
-    try:
-        yield int(listening.getsockname()[1])
-    finally:
-        for accepting in server.servers:
-            accepting.close()
-        await ended(server.server_state)
-        await upstream.close()
-
-
-async def ended(state: ServerState) -> None:
-    """Wait until nobody is served any more, since the browser is gone; cut off what is left after a second."""
-    for connection in list(state.connections):
-        connection.shutdown()
-    with suppress(TimeoutError):
-        await until("nobody is served", lambda: not state.connections and not state.tasks, seconds=1)
-    for task in list(state.tasks):
-        task.cancel()
-    await asyncio.gather(*state.tasks, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -1,0 +1,1 @@
+"""Pods of Berth: what every room that makes some needs."""
