@@ -10,7 +10,7 @@ from clusters.api import Api, list_if_served
 from clusters.doctor.findings import Finding, fail, named, ok, warn
 from clusters.kinds import SNAPSHOTS
 from clusters.models import Cluster
-from clusters.storage_classes import Class, judge
+from clusters.storage.classes import Class, judge
 from clusters.transport import Json, Objects
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"

@@ -20,7 +20,7 @@ from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.models import Installation
-from clusters.volumes import set_reclaim
+from clusters.storage.volumes import set_reclaim
 from monitoring.models import Finding, What
 from quotas.namespaces import ensuring
 from workspaces import enqueue

@@ -16,10 +16,11 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from accounts.locks import locked
-from clusters import labels, volumes
+from clusters import labels
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
-from clusters.storage_classes import Class, judge
+from clusters.storage import volumes
+from clusters.storage.classes import Class, judge
 from quotas import holders
 from quotas.namespaces import ensuring
 from storage import enqueue, notices

@@ -8,7 +8,7 @@ from uuid import UUID
 from clusters import labels
 from clusters.kinds import KINDS
 from clusters.quantities import format_mib
-from clusters.storage_classes import Class
+from clusters.storage.classes import Class
 from quotas.namespaces.manifests import tenant_labels
 from storage.models import Access, Kind, Snapshot, Volume
 

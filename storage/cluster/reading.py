@@ -8,7 +8,7 @@ from typing import Any
 
 from clusters import explain
 from clusters.quantities import parse
-from clusters.storage_classes import Class
+from clusters.storage.classes import Class
 from storage.models import Phase, Volume
 
 Object = Mapping[str, Any]

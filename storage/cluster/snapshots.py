@@ -16,9 +16,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.locks import locked
-from clusters import volumes
 from clusters.errors import ClusterRefused
 from clusters.mirror import Mirror
+from clusters.storage import volumes
 from quotas import holders
 from storage import ending, enqueue
 from storage.models import NO_DRIVER, Phase, Snapshot, Volume

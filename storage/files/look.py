@@ -17,10 +17,11 @@ from django.utils import timezone
 
 from accounts.credentials.secrets import decrypt
 from accounts.locks import alone, locked
-from clusters import explain, volumes
+from clusters import explain
 from clusters.errors import ClusterRefused
 from clusters.mirror import Mirror
 from clusters.pods.ends import condition, end_proven, remove_finalizer, terminal
+from clusters.storage import volumes
 from quotas import holders
 from quotas.models import Pool
 from quotas.namespaces import ensuring

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.storage_classes import Class, judge
+from clusters.storage.classes import Class, judge
 from storage.cluster.manifests import access_for
 from storage.cluster.reading import in_mib, read, size_to_ask
 from storage.models import Access, Kind, Phase, Volume

@@ -8,7 +8,7 @@ from clusters.api import Api
 from clusters.labels import RUN
 from clusters.mirror import Mirror
 from clusters.pods.ends import FINALIZER
-from clusters.volumes import restore_labels
+from clusters.storage.volumes import restore_labels
 
 from .observe import Object, Snapshot, going
 from .wanted import Wanted

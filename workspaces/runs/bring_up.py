@@ -13,8 +13,8 @@ from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
 from clusters.labels import HASH
 from clusters.mirror import Mirror
+from clusters.storage.volumes import free_for, restore_labels
 from clusters.unknown_causes import count, digest_of
-from clusters.volumes import free_for, restore_labels
 from quotas import admission
 from quotas.models import Claim
 from quotas.namespaces import ensuring
