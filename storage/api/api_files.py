@@ -43,7 +43,7 @@ class SessionShape(ReadOnly):
 
 class EntryShape(serializers.Serializer[Any]):
     name = serializers.CharField()
-    kind = serializers.ChoiceField(choices=["file", "folder", "link", "other"])
+    kind = serializers.CharField(help_text="file, folder, link or other.")
     size = serializers.IntegerField(help_text="In bytes.")
     modified = serializers.IntegerField(help_text="Seconds since 1970.")
 
