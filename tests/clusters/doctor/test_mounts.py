@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from clusters.api import Api
 from clusters.doctor import mounts
 from tests.clusters.doctor.told import Said
 
@@ -24,7 +25,7 @@ def pod(name: str, path: str, *, image: str = "driver:1", **mount: Any) -> dict[
 
 
 def warnings(*pods: dict[str, Any]) -> list[str]:
-    return [finding.message for finding in mounts.mounts(Said(Pod=list(pods)))]
+    return [finding.message for finding in mounts.mounts(cast(Api, Said(Pod=list(pods))))]
 
 
 @pytest.mark.parametrize("path", ["/", "/var/lib/kubelet", "/var/lib/kubelet/"])

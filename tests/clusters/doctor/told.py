@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from clusters.doctor import storage
@@ -27,8 +28,8 @@ class Said:
             if wanted <= body.get("metadata", {}).get("labels", {}).items()
         ]
 
-    def each(self, kind: str) -> list[dict[str, Any]]:
-        return self.list(kind)
+    def each(self, kind: str) -> Iterator[dict[str, Any]]:
+        return iter(self.list(kind))
 
     def groups(self) -> set[str]:
         return self.served
