@@ -20,6 +20,6 @@ class StorageConfig(AppConfig):
 
         beside.register(Keeper)
         leases.register(Leases())
-        storage.register(limits.promised_mib)
+        storage.register(limits.promised)
         words.register(notices.SUBJECT, notices.describe)
         trail.register(trail_words.KINDS, trail_words.DONE)
