@@ -11,15 +11,17 @@ class StorageConfig(AppConfig):
         from accounts.notices import words
         from accounts.trail import trail_words as trail
         from clusters.watch import beside
+        from quotas.accounting import stored
         from quotas.allowed import storage
         from quotas.pools import leases
 
-        from . import limits, notices, trail_words
+        from . import ledger, limits, notices, trail_words
         from .cluster.keeper import Keeper
         from .leasing import Leases
 
         beside.register(Keeper)
         leases.register(Leases())
         storage.register(limits.promised)
+        stored.register(ledger.gib_months)
         words.register(notices.SUBJECT, notices.describe)
         trail.register(trail_words.KINDS, trail_words.DONE)

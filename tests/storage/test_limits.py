@@ -137,7 +137,7 @@ def test_the_limits_of_homes_and_people_hold_at_a_launch(cast: Cast) -> None:
 def test_a_launch_that_needs_no_more_storage_is_not_refused_above_the_limit(cast: Cast) -> None:
     launch(cast.alice, spec(name="one"))
     limit(cast, storage_mib=GIB)
-    assert launch(again(cast.alice), spec(name="two"))
+    assert launch(again(cast.alice), spec(name="two")).name == "two"
 
 
 def test_a_home_that_a_start_makes_anew_counts_too(cast: Cast) -> None:

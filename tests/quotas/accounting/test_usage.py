@@ -65,7 +65,8 @@ def by(actor: Actor, group: str, **params: Any) -> dict[str | None, float]:
 
 
 def test_the_answer_has_its_period_and_null_for_unmeasured_use(stage: Stage) -> None:
-    figures = {"allocated_gpu_hours": 6.0, "weighted_gpu_hours": 6.0, "used_gpu_hours": None}
+    hours: dict[str, float | None] = {"allocated_gpu_hours": 6.0, "weighted_gpu_hours": 6.0}
+    figures = hours | {"used_gpu_hours": None, "storage_gib_months": 0.0}
     assert asked(stage.cast.alice) == {
         "from": "2026-02-19",
         "to": "2026-03-20",
@@ -148,9 +149,9 @@ def test_as_csv_no_name_is_a_formula(stage: Stage) -> None:
     assert answer["Content-Type"].startswith("text/csv") and answer.streaming
 
     assert csv_of(answer) == [
-        "user,allocated_gpu_hours,weighted_gpu_hours,used_gpu_hours",
-        "alice,4.0000,4.0000,",
-        "'=cmd(),2.0000,2.0000,",
+        "user,allocated_gpu_hours,weighted_gpu_hours,used_gpu_hours,storage_gib_months",
+        "alice,4.0000,4.0000,,0.0000",
+        "'=cmd(),2.0000,2.0000,,0.0000",
     ]
 
 
@@ -233,7 +234,7 @@ def test_the_page_and_the_table_show_busy_hours_where_measured(
     assert busy == {"alice": None, "bob": 1.5}
     assert asked(stage.cast.alice)["total"]["used_gpu_hours"] == 1.5
     table = browser(stage.cast.alice).get(USAGE, {"group_by": "user", "format": "csv"})
-    assert "bob,2.0000,2.0000,1.5000" in csv_of(table)
+    assert "bob,2.0000,2.0000,1.5000,0.0000" in csv_of(table)
 
 
 def test_the_page_without_use_is_empty(stage: Stage) -> None:
