@@ -20,15 +20,13 @@ __all__ = ["as_migrated"]
 def test_volumes_of_an_earlier_version_are_in_the_ledger_from_their_creation(cast: Cast) -> None:
     facts: dict[str, Any] = {"tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster}
     here = Volume.objects.create(**facts, name="here", kind="disk", requested_mib=64, size_mib=100)
-    gone = Volume.objects.create(
-        **facts, name="gone", kind="dataset", requested_mib=64, deleted_at=timezone.now()
-    )
+    gone = Volume.objects.create(**facts, name="gone", kind="dataset", requested_mib=64)
+    gone.deleted_at = timezone.now()
+    gone.save()
     before = {volume.pk: Volume.objects.filter(pk=volume.pk).values().get() for volume in (here, gone)}
 
     migrate(("storage", "0005_snapshots"))
-    Volume.objects.filter(pk=here.pk).update(
-        name="there"
-    )  # an earlier version writes no ledger, and can write
+    Volume.objects.filter(pk=here.pk).update(name="there")  # nothing that writes a ledger is left
     migrate()
     wanted = {
         (here.pk, cast.demo.pk, cast.bob.user.pk, 100, here.created_at, None),
