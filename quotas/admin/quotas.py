@@ -140,7 +140,7 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
     def used_storage(self, limit: Any) -> SafeString:
         return gib_meter(limit.stored["storage_mib"], limit.storage_mib)
 
-    @admin.display(description=gettext_lazy("of it, homes, local disks, datasets"))
+    @admin.display(description=gettext_lazy("homes, local disks, datasets in use"))
     def used_by_kind(self, limit: Any) -> SafeString:
         meters = ((gib_meter(limit.stored[name], getattr(limit, name)),) for name in BY_KIND.values())
         return format_html_join("", "<div>{}</div>", meters)

@@ -22,8 +22,8 @@ from storage.ledger import MICROSECOND, bounds, overlap
 from storage.models import Phase, StorageSpan, Volume
 from tests.admin_forms import text_of
 from tests.cast import Cast
-from tests.quotas.accounting.test_usage import csv_of
 from tests.shared.clients import browser
+from tests.shared.tables import csv_of
 
 pytestmark = pytest.mark.django_db
 

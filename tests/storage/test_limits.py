@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 from uuid import UUID
 
@@ -22,11 +24,10 @@ from tests.admin_forms import text_of
 from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.concurrency import at_once
-from tests.workspaces.reading import words
-from tests.workspaces.specs import spec
-from workspaces.launch.launch import launch
+from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
+from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
 GIB = 1024  # MiB
@@ -84,6 +85,16 @@ def refused(call: Any, *args: Any, **kwargs: Any) -> Refusal:
     with pytest.raises(Refusal) as refusal:
         call(*args, **kwargs)
     return refusal.value
+
+
+def spec(name: str, disk_mib: int = 0) -> LaunchSpec:
+    size = SizeAsked(flavor="a100-1")
+    return LaunchSpec(tenant="demo", name=name, image="jupyter", size=size, disk_mib=disk_mib)
+
+
+def words(response: Any) -> str:
+    """Return the text of a page without markup."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text_of(response))).split())
 
 
 @pytest.mark.parametrize(

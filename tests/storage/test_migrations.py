@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from storage.models import StorageSpan, Volume
 from tests.cast import Cast
-from tests.workspaces.test_migrations import as_migrated, migrate
+from tests.shared.migrating import as_migrated, migrate
 
 __all__ = ["as_migrated"]
 

@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -20,6 +19,7 @@ from tests.admin_forms import text_of
 from tests.shared.clients import browser
 from tests.shared.runs import ran, run_of
 from tests.shared.stage import Stage
+from tests.shared.tables import csv_of
 
 pytestmark = pytest.mark.django_db
 
@@ -47,13 +47,6 @@ def asked(actor: Actor, **params: Any) -> dict[str, Any]:
     answer = browser(actor).get(USAGE, params)
     assert answer.status_code == 200, answer.content
     return answer.json()
-
-
-def csv_of(answer: Any) -> list[str]:
-    async def read() -> str:
-        return b"".join([part async for part in answer.streaming_content]).decode()
-
-    return async_to_sync(read)().splitlines()
 
 
 def by(actor: Actor, group: str, **params: Any) -> dict[str | None, float]:
