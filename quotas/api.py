@@ -17,6 +17,7 @@ from accounts.rest.actors import actor_of
 from accounts.rest.pagination import KeysetPagination
 from accounts.rest.schema import answers
 from quotas import queries
+from quotas.allowed.storage import LIMITS
 from quotas.models import Flavor, Pool, Quota, Sharing
 from quotas.pools.needs import GpuAsked, cheapest_first, fitting
 from quotas.pools.selection import CAPABILITY
@@ -58,14 +59,7 @@ class QuotaPagination(KeysetPagination):
             "required": ["used", "limit"],
             "properties": {"used": {"type": "number"}, "limit": {"type": "integer", "nullable": True}},
         }
-        names = [
-            "cpu_millicores",
-            "memory_mib",
-            "workspaces",
-            "storage_mib",
-            "person_gpus",
-            "person_workspaces",
-        ]
+        names = ["cpu_millicores", "memory_mib", "workspaces", *LIMITS, "person_gpus", "person_workspaces"]
         limits = {
             "type": "object",
             "required": ["tenant", *names],

@@ -36,9 +36,13 @@ LIMITS = {
     "memory_mib": Limit(gettext_lazy("Memory"), "GiB", 1024),
     "workspaces": Limit(gettext_lazy("Workspaces at once")),
     "storage_mib": Limit(gettext_lazy("Storage"), "GiB", 1024),
+    "homes_mib": Limit(gettext_lazy("Homes"), "GiB", 1024),
+    "disks_mib": Limit(gettext_lazy("Local disks"), "GiB", 1024),
+    "datasets_mib": Limit(gettext_lazy("Datasets"), "GiB", 1024),
     "longest_runtime_minutes": Limit(gettext_lazy("Longest runtime"), "h", 60),
     "person_gpus": Limit(gettext_lazy("GPUs of one person")),
     "person_workspaces": Limit(gettext_lazy("Workspaces of one person at once")),
+    "person_storage_mib": Limit(gettext_lazy("Storage of one person"), "GiB", 1024),
 }
 
 

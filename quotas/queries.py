@@ -144,7 +144,8 @@ def limits_for(actor: Actor, tenants: Sequence[Tenant] | None = None) -> list[di
         return []
     limits = {limit.tenant_id: limit for limit in TenantLimit.objects.filter(tenant__in=tenants)}
     ids = {tenant.id for tenant in tenants}
-    used, storage, own = held_over_all_pools(ids), storage_of(ids), held_by_people(ids)
+    used, storage = held_over_all_pools(ids), storage_of(ids, actor.user.pk)
+    own = held_by_people(ids)
     found = []
     for tenant in tenants:
         gpus, workspaces = own[tenant.id, actor.user.pk]
@@ -152,7 +153,7 @@ def limits_for(actor: Actor, tenants: Sequence[Tenant] | None = None) -> list[di
             "cpu_millicores": used[tenant.id].cpu_millicores,
             "memory_mib": used[tenant.id].memory_mib,
             "workspaces": used[tenant.id].workspaces,
-            "storage_mib": storage.get(tenant.id, 0),
+            **storage[tenant.id],
             "person_gpus": as_gpus(gpus.numerator, gpus.denominator),
             "person_workspaces": workspaces,
         }

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.admin.recorded import ReadOnlyPage
 
-from .models import Snapshot, Volume
+from .models import Snapshot, StorageSpan, Volume
 
 
 @admin.register(Volume)
@@ -46,3 +46,16 @@ class SnapshotPage(ReadOnlyPage[Snapshot]):
 
     def public_address(self, obj: Snapshot) -> str:
         return reverse("volume", args=[obj.volume_id]) if obj.deleted_at is None else ""
+
+
+@admin.register(StorageSpan)
+class StorageSpanPage(ReadOnlyPage[StorageSpan]):
+    purpose = gettext_lazy(
+        "How long each volume had which size, owner and tenant: GiB-months are counted from it. A volume without an "
+        "end still counts."
+    )
+    list_display = ("volume", "tenant", "user", "mib", "since", "until")
+    list_filter = ("tenant",)
+    list_select_related = ("tenant", "user")
+    date_hierarchy = "since"
+    search_fields = ("=volume", "tenant__slug", "user__username")

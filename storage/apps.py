@@ -12,10 +12,11 @@ class StorageConfig(AppConfig):
         from accounts.trail import trail_words as trail
         from clusters.watch import beside
         from quotas import signals
+        from quotas.accounting import stored
         from quotas.allowed import storage
         from quotas.pools import leases
 
-        from . import limits, notices, trail_words
+        from . import ledger, limits, notices, trail_words
         from .cluster.keeper import Keeper
         from .files import sessions
         from .leasing import Leases
@@ -25,6 +26,7 @@ class StorageConfig(AppConfig):
         signals.claim_waits.connect(
             lambda claim, **_: sessions.give_way(claim), weak=False, dispatch_uid="storage.files"
         )
-        storage.register(limits.promised_mib)
+        storage.register(limits.promised)
+        stored.register(ledger.gib_months)
         words.register(notices.SUBJECT, notices.describe)
         trail.register(trail_words.KINDS, trail_words.DONE)

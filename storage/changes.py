@@ -55,7 +55,8 @@ def create(actor: Actor, tenant: str, wish: Wish) -> Volume:
         require_create(actor, place)
         cluster = _checked(actor, place, wish)
         refuse_unknown(cluster)
-        storage.refuse_beyond(place, wish.size_mib, field="size_mib", hint=_hint_of_limit())
+        asked = {wish.kind: wish.size_mib}
+        storage.refuse_beyond(place, actor.user, asked, field="size_mib", hint=hint_of_limit())
         source = source_of(actor, place, cluster, wish.begins, wish.size_mib)
         if wish.kind == Kind.HOME and (source is None or source.volume.kind != Kind.HOME):
             raise _no_home()
@@ -122,9 +123,8 @@ def _grow(row: Volume, size_mib: int) -> bool:
         hint = _("Create a larger volume and copy the files, or ask your admin to allow volume expansion.")
         raise Invalid("cannot_grow", text, hint, fields={"size_mib": [text]})
     if size_mib > row.requested_mib:
-        storage.refuse_beyond(
-            row.tenant, size_mib - row.requested_mib, field="size_mib", hint=_hint_of_limit()
-        )
+        asked = {row.kind: size_mib - row.requested_mib}
+        storage.refuse_beyond(row.tenant, row.owner, asked, field="size_mib", hint=hint_of_limit())
     row.requested_mib, row.problem, row.problem_data = size_mib, "", {}
     if row.size_mib:
         row.phase = Phase.GROWING
@@ -200,15 +200,23 @@ def transfer(actor: Actor, volume: Volume, username: str) -> bool:
             text = _("“%(username)s” can have no volumes in this tenant.") % {"username": username}
             hint = _("Name a member or an owner of the tenant.")
             raise Invalid("not_a_member", text, hint, fields={"username": [text]})
+        storage.lock(volume.tenant)
         with changing(volume) as row:
             refuse_binned(row)
             if row.owner_id == to.user_id:
                 return False
+            _refuse_too_much(row, to.user)
             before, row.owner = row.owner.get_username(), to.user
             row.is_main, row.made_for = False, None  # it belongs to no workspace of the one who had it
             Volume.objects.filter(source__volume=row, is_version=True).update(owner=to.user)
         _record(actor, row, "transfer", to=username, before=before)
     return True
+
+
+def _refuse_too_much(row: Volume, to: User) -> None:
+    mib = max(row.requested_mib, row.size_mib)
+    hint = _("Choose somebody else, let them delete what they do not need, or ask your admin for more quota.")
+    storage.refuse_another_owner(row.tenant, to, mib, field="username", hint=hint)
 
 
 def _has_another_home(row: Volume) -> bool:
@@ -287,7 +295,7 @@ def _unique(name: str) -> Iterator[None]:
         ) from None
 
 
-def _hint_of_limit() -> str:
+def hint_of_limit() -> str:
     return _("Request less, delete what nobody needs (the bin counts too), or ask your admin for more quota.")
 
 

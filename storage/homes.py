@@ -14,9 +14,10 @@ from django.utils import timezone
 from accounts.locks import locked
 from accounts.models import Tenant, User
 from clusters.models import Cluster
+from quotas.allowed import storage
 
 from . import enqueue, versions
-from .changes import class_for, refuse_too_many
+from .changes import class_for, hint_of_limit, refuse_too_many
 from .models import DISK_PATH, HOME_PATH, Access, Kind, Mount, Phase, Volume
 
 LONGEST_NAME = 63
@@ -94,4 +95,7 @@ def renew(owner: User, tenant: Tenant, cluster: Cluster, holder: UUID) -> None:
     versions.renew(holder)
     Mount.objects.filter(holder=holder, volume__deleted_at__isnull=False).delete()
     if not Mount.objects.filter(holder=holder, path=HOME_PATH).exists():
-        mount_home(owner, tenant, cluster, holder, main_home(owner, tenant, cluster))
+        home = main_home(owner, tenant, cluster)
+        if home is None:
+            storage.refuse_beyond(tenant, owner, {Kind.HOME: cluster.home_mib}, hint=hint_of_limit())
+        mount_home(owner, tenant, cluster, holder, home)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -232,6 +232,41 @@ class Snapshot(models.Model):
     def object_name(self) -> str:
         """Name of its VolumeSnapshot."""
         return f"snap-{self.id}"
+
+
+class StorageSpan(models.Model):
+    """Entry of the ledger of storage: time for which a volume had one size, owner and tenant.
+
+    The database writes it, in each transaction that changes a volume (migration 0007): no path around it, whatever
+    changes the row. The size is the promised one, which the limits count.
+    """
+
+    # No foreign key: the ledger outlives what it is about.
+    volume = models.UUIDField()
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", verbose_name=_("tenant"))
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", verbose_name=_("owner")
+    )
+    mib = models.PositiveBigIntegerField(_("size (MiB)"))
+    since = models.DateTimeField(_("since"))
+    until = models.DateTimeField(_("until"), null=True)
+
+    class Meta:
+        verbose_name = _("entry of the ledger of storage")
+        verbose_name_plural = _("ledger of storage")
+        ordering: ClassVar = ["-since", "-id"]
+        indexes: ClassVar = [models.Index(fields=["tenant", "until", "since"], name="span_of_tenant")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["volume"], condition=Q(until__isnull=True), name="one_open_span_per_volume"
+            ),
+            models.CheckConstraint(
+                condition=Q(until__isnull=True) | Q(until__gte=F("since")), name="span_ends_after_its_start"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.volume} · {self.since:%Y-%m-%d %H:%M}"
 
 
 # Path of a mount that stands for the home directory of the run's image; and where a workspace's own disk is mounted.

@@ -40,6 +40,11 @@ class UsageFigures(serializers.Serializer[Any]):
     used_gpu_hours = serializers.FloatField(
         allow_null=True, help_text="While GPUs were busy, as far as it was measured. Null: it was not."
     )
+    storage_gib_months = serializers.FloatField(
+        allow_null=True,
+        help_text="Size of volumes times the time for which they were kept; a month is 730 hours. "
+        "Null by pool and by day, and for one pool alone.",
+    )
 
 
 class UsageRow(UsageFigures):
@@ -63,10 +68,10 @@ class UsageShape(serializers.Serializer[Any]):
 
 
 class Usage(OffersCSV):
-    """GPU-hours of your tenants."""
+    """GPU-hours of your tenants, and their storage."""
 
     @extend_schema(
-        summary=gettext_noop("GPU-hours used"),
+        summary=gettext_noop("GPU-hours and storage used"),
         parameters=ASKED,
         responses=answers(
             {(200, "application/json"): UsageShape, (200, "text/csv"): OpenApiTypes.STR},  # type: ignore[dict-item]

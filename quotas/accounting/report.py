@@ -1,4 +1,4 @@
-"""Report of the GPU-hours held over some days, for the page, the API and the CSV alike.
+"""Report of the GPU-hours and the storage held over some days, for the page, the API and the CSV alike.
 
 People see the sums of their tenants, and their own use. Owners and admins see every person in their tenants.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -22,13 +22,14 @@ from accounts.models import Tenant, User
 from accounts.spreadsheets import line
 from quotas.accounting.budgets import rounded
 from quotas.accounting.hours import GPUHours, hours
+from quotas.accounting.stored import gib_months
 from quotas.accounting.used import used_hours
 from quotas.models import Pool
 
 GROUPS = ("tenant", "user", "pool", "day")
 DEFAULT_DAYS = 30
 MOST_DAYS = 366
-COLUMNS = ("allocated_gpu_hours", "weighted_gpu_hours", "used_gpu_hours")
+COLUMNS = ("allocated_gpu_hours", "weighted_gpu_hours", "used_gpu_hours", "storage_gib_months")
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,25 @@ class Asked:
     pool: str = ""
 
     @property
+    def has_storage(self) -> bool:
+        """Return True if storage is part of the report: it is kept in no pool, and goes by months."""
+        return self.group_by in ("tenant", "user") and not self.pool
+
+    @property
     def days(self) -> list[date]:
         return [self.first + timedelta(days=number) for number in range((self.last - self.first).days + 1)]
+
+
+@dataclass(frozen=True)
+class Use:
+    """What was held of GPUs, and of storage in GiB-months; None: storage is no part of the report."""
+
+    gpus: GPUHours = field(default_factory=GPUHours)
+    storage: Fraction | None = None
+
+    def __add__(self, other: Use) -> Use:
+        kept = [storage for storage in (self.storage, other.storage) if storage is not None]
+        return Use(self.gpus + other.gpus, sum(kept, Fraction(0)) if kept else None)
 
 
 @dataclass(frozen=True)
@@ -53,7 +71,7 @@ class Row:
 
     key: str | None
     name: str
-    amount: GPUHours
+    amount: Use
 
 
 @dataclass(frozen=True)
@@ -62,12 +80,13 @@ class Report:
     rows: list[Row]
 
     @property
-    def total(self) -> GPUHours:
-        return sum((row.amount for row in self.rows), GPUHours())
+    def total(self) -> Use:
+        nothing = Use(storage=Fraction(0) if self.asked.has_storage else None)
+        return sum((row.amount for row in self.rows), nothing)
 
     @property
     def most(self) -> Fraction:
-        return max((row.amount.allocated for row in self.rows), default=Fraction(0))
+        return max((row.amount.gpus.allocated for row in self.rows), default=Fraction(0))
 
 
 # --- Parameters
@@ -115,29 +134,39 @@ def _refusal(field: str, message: str, hint: str) -> Refusal:
 
 
 def read(actor: Actor, asked: Asked, now: datetime) -> Report:
-    """Return a report, with at most eight queries."""
+    """Return a report, with at most nine queries."""
     what = _where(actor, asked), asked.first, asked.last, _columns(asked.group_by), now
     amounts, used = dict(hours(*what)), used_hours(*what)
     for key, busy in used.items():
         held = amounts.get(key, GPUHours())
         # The pool may cut its GPUs otherwise now than the ledger recorded: limit to what was held.
         amounts[key] = replace(held, used=min(busy, held.allocated))
-    return _report(actor, asked, amounts)
+    if not asked.has_storage:
+        return _report(actor, asked, {key: Use(gpus) for key, gpus in amounts.items()})
+    kept = gib_months(*what)
+    found = {key: Use(amounts.get(key, GPUHours()), kept.get(key, Fraction(0))) for key in {*amounts, *kept}}
+    return _report(actor, asked, found)
 
 
 def held_by_day(actor: Actor, asked: Asked, now: datetime) -> Report:
     """Return the report by day, without busy hours."""
     amounts = hours(_where(actor, asked), asked.first, asked.last, _columns("day"), now)
-    return _report(actor, replace(asked, group_by="day"), amounts)
+    found = {key: Use(gpus) for key, gpus in amounts.items()}
+    return _report(actor, replace(asked, group_by="day"), found)
 
 
-def _report(actor: Actor, asked: Asked, amounts: Mapping[tuple[Any, ...], GPUHours]) -> Report:
-    rows = [row for row in _named(actor, asked.group_by, amounts) if row.amount.allocated]
+def _report(actor: Actor, asked: Asked, amounts: Mapping[tuple[Any, ...], Use]) -> Report:
+    named = _named(actor, asked.group_by, amounts)
+    rows = [row for row in named if row.amount.gpus.allocated or row.amount.storage]
     if asked.group_by == "day":
         rows.sort(key=lambda row: row.key or "")
     else:  # most hours first, unnamed people last
-        rows.sort(key=lambda row: (row.key is None, -row.amount.allocated, row.key or ""))
+        rows.sort(key=_order)
     return Report(asked, rows)
+
+
+def _order(row: Row) -> tuple[bool, Fraction, Fraction, str]:
+    return row.key is None, -row.amount.gpus.allocated, -(row.amount.storage or Fraction(0)), row.key or ""
 
 
 def _columns(group_by: str) -> tuple[str, ...]:
@@ -157,7 +186,7 @@ def _where(actor: Actor, asked: Asked) -> Q:
     return where
 
 
-def _named(actor: Actor, group_by: str, amounts: Mapping[tuple[Any, ...], GPUHours]) -> list[Row]:
+def _named(actor: Actor, group_by: str, amounts: Mapping[tuple[Any, ...], Use]) -> list[Row]:
     if group_by == "day":
         return [Row(day.isoformat(), "", amount) for (day,), amount in amounts.items()]
     if group_by == "user":
@@ -167,12 +196,12 @@ def _named(actor: Actor, group_by: str, amounts: Mapping[tuple[Any, ...], GPUHou
     return [Row(*names[pk], amount) for (pk,), amount in amounts.items()]
 
 
-def _people(actor: Actor, amounts: Mapping[tuple[Any, ...], GPUHours]) -> list[Row]:
+def _people(actor: Actor, amounts: Mapping[tuple[Any, ...], Use]) -> list[Row]:
     owned = set(owned_tenants(actor).order_by().values_list("pk", flat=True))
-    merged: dict[Any, GPUHours] = {}
+    merged: dict[Any, Use] = {}
     for (user, tenant), amount in amounts.items():
         key = user if tenant in owned or user == actor.user.pk else None
-        merged[key] = merged.get(key, GPUHours()) + amount
+        merged[key] = merged.get(key, Use()) + amount
     people = User.objects.filter(pk__in=[key for key in merged if key]).in_bulk()
     return [
         Row(people[key].get_username(), people[key].get_full_name(), amount)
@@ -185,10 +214,11 @@ def _people(actor: Actor, amounts: Mapping[tuple[Any, ...], GPUHours]) -> list[R
 # --- For programs
 
 
-def figures(amount: GPUHours) -> dict[str, float | None]:
+def figures(amount: Use) -> dict[str, float | None]:
     """Return the columns. The used hours are None if nothing was measured, which is not zero."""
-    used = None if amount.used is None else rounded(amount.used)
-    return dict(zip(COLUMNS, (rounded(amount.allocated), rounded(amount.weighted), used), strict=True))
+    gpus = amount.gpus
+    found = (gpus.allocated, gpus.weighted, gpus.used, amount.storage)
+    return {name: None if one is None else rounded(one) for name, one in zip(COLUMNS, found, strict=True)}
 
 
 def as_json(report: Report) -> dict[str, Any]:

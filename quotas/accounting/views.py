@@ -51,6 +51,7 @@ def usage(request: HttpRequest) -> HttpResponse:
         "most_of_a_day": rounded(by_day.most),
         "lines": lines(report),
         "total": usage_report.figures(report.total),
+        "has_storage": asked.has_storage,
         "budgets": standings(actor, now),
         "tenants": visible_tenants(actor).order_by("name"),
         "pools": Pool.objects.exclude(resource_name="").order_by("name"),
@@ -62,7 +63,7 @@ def usage(request: HttpRequest) -> HttpResponse:
 
 def bars(by_day: Report) -> list[dict[str, Any]]:
     """Return a bar for every day, also for days without runs: its hours, and its place in the units of the drawing."""
-    hours = {row.key: row.amount.allocated for row in by_day.rows}
+    hours = {row.key: row.amount.gpus.allocated for row in by_day.rows}
     most = by_day.most or Fraction(1)
     found = []
     for number, day in enumerate(by_day.asked.days):
@@ -75,11 +76,12 @@ def bars(by_day: Report) -> list[dict[str, Any]]:
 
 def lines(report: Report) -> list[dict[str, Any]]:
     """Return the rows of the table. `percent` is relative to the largest row."""
+    most = report.most or Fraction(1)
     return [
         {
             "key": row.key,
             "name": row.name,
-            "percent": f"{float(100 * row.amount.allocated / report.most):.1f}%",
+            "percent": f"{float(100 * row.amount.gpus.allocated / most):.1f}%",
             **usage_report.figures(row.amount),
         }
         for row in report.rows

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.template.defaultfilters import floatformat
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -20,7 +20,7 @@ from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
 from quotas.admin.shared import ConfirmsLowering, share_meter
 from quotas.allowed.overuse import cores, gib
-from quotas.allowed.storage import storage_of
+from quotas.allowed.storage import BY_KIND, storage_of
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.scheduling import as_gpus
 
@@ -101,11 +101,12 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
     )
     list_display = (
         "tenant", "used_cpu", "cpu_millicores", "used_memory", "memory_mib", "used_storage", "storage_mib",
-        "used_workspaces", "workspaces", "longest_runtime_minutes", "person_gpus", "person_workspaces",
+        "used_by_kind", "homes_mib", "disks_mib", "datasets_mib", "used_workspaces", "workspaces",
+        "longest_runtime_minutes", "person_gpus", "person_workspaces", "person_storage_mib",
     )  # fmt: skip
     list_editable = (
-        "cpu_millicores", "memory_mib", "storage_mib", "workspaces", "longest_runtime_minutes", "person_gpus",
-        "person_workspaces",
+        "cpu_millicores", "memory_mib", "storage_mib", "homes_mib", "disks_mib", "datasets_mib", "workspaces",
+        "longest_runtime_minutes", "person_gpus", "person_workspaces", "person_storage_mib",
     )  # fmt: skip
     list_select_related = ("tenant",)
     search_fields = ("tenant__slug", "tenant__name")
@@ -123,7 +124,7 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
         found = super().get_changelist_instance(request)
         storage = storage_of({limit.tenant_id for limit in found.result_list})
         for limit in found.result_list:
-            limit.held_storage = storage.get(limit.tenant_id, 0)
+            limit.stored = storage[limit.tenant_id]
         return found
 
     @admin.display(description=gettext_lazy("CPU in use"), ordering="held_cpu")
@@ -137,7 +138,12 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
 
     @admin.display(description=gettext_lazy("storage in use"))
     def used_storage(self, limit: Any) -> SafeString:
-        return gib_meter(limit.held_storage, limit.storage_mib)
+        return gib_meter(limit.stored["storage_mib"], limit.storage_mib)
+
+    @admin.display(description=gettext_lazy("homes, local disks, datasets in use"))
+    def used_by_kind(self, limit: Any) -> SafeString:
+        meters = ((gib_meter(limit.stored[name], getattr(limit, name)),) for name in BY_KIND.values())
+        return format_html_join("", "<div>{}</div>", meters)
 
     @admin.display(description=gettext_lazy("workspaces now"), ordering="held_workspaces")
     def used_workspaces(self, limit: Any) -> SafeString:

@@ -29,6 +29,7 @@ from clusters.models import Cluster
 from quotas import admission, notices, passes
 from quotas.allowed import overuse
 from quotas.allowed.overuse import Overuse
+from quotas.allowed.storage import LIMITS as STORAGE_LIMITS
 from quotas.models import Budget, Pool, Quota, TenantLimit
 from quotas.pools.nodes import whole_nodes
 from quotas.scheduling import as_gpus
@@ -40,8 +41,8 @@ M = TypeVar("M", bound=Model)
 
 SHARE_MODELS = ("quota", "tenantlimit")  # models that define a tenant's share
 SHARES = {
-    "gpu_hours", "nominal_gpus", "borrowing_limit_gpus", "cpu_millicores", "memory_mib", "workspaces", "storage_mib",
-    "longest_runtime_minutes", "person_gpus", "person_workspaces",
+    "gpu_hours", "nominal_gpus", "borrowing_limit_gpus", "cpu_millicores", "memory_mib", "workspaces",
+    "longest_runtime_minutes", "person_gpus", "person_workspaces", *STORAGE_LIMITS,
 }  # fmt: skip
 CONFIRMED = "lowering_seen"
 

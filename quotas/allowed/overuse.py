@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.template.defaultfilters import floatformat
@@ -13,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from quotas.accounting import budgets
-from quotas.allowed.storage import storage_of
+from quotas.allowed.storage import Promise, amounts, promises_to
 from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units
 from quotas.models import Budget, Claim, Quota, TenantLimit
 from quotas.scheduling import as_gpus
@@ -58,6 +59,8 @@ def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
 
 def of_limit(limit: TenantLimit) -> Overuse | None:
     held = held_over_all_pools({limit.tenant_id})[limit.tenant_id]
+    promises = promises_to({limit.tenant_id})
+    stored = amounts(promises, None)
     said = [
         sentence % {"used": used, "limit": most}
         for sentence, used, most in (
@@ -78,13 +81,28 @@ def of_limit(limit: TenantLimit) -> Overuse | None:
             ),
             (
                 _("It uses %(used)s GiB of storage; its new limit is %(limit)s."),
-                gib(storage_of({limit.tenant_id}).get(limit.tenant_id)),
+                gib(stored["storage_mib"]),
                 gib(limit.storage_mib),
+            ),
+            (
+                _("It uses %(used)s GiB for homes; its new limit is %(limit)s."),
+                gib(stored["homes_mib"]),
+                gib(limit.homes_mib),
+            ),
+            (
+                _("It uses %(used)s GiB for local disks; its new limit is %(limit)s."),
+                gib(stored["disks_mib"]),
+                gib(limit.disks_mib),
+            ),
+            (
+                _("It uses %(used)s GiB for datasets; its new limit is %(limit)s."),
+                gib(stored["datasets_mib"]),
+                gib(limit.datasets_mib),
             ),
         )
         if most is not None and used is not None and used > most
     ]
-    said += [*_of_people(limit), *_of_longest(limit)]
+    said += [*_of_people(limit), *_of_storage(limit, promises), *_of_longest(limit)]
     if not said:
         return None
     people = _people(admitted(Claim.objects.filter(tenant=limit.tenant)))
@@ -124,6 +142,21 @@ def _of_people(limit: TenantLimit) -> Iterable[str]:
         if limit.person_workspaces is not None and workspaces > limit.person_workspaces:
             sentence = _("%(person)s runs %(count)s workspaces; the new limit per person is %(limit)s.")
             yield sentence % {**facts, "limit": limit.person_workspaces}
+
+
+def _of_storage(limit: TenantLimit, promises: Iterable[Promise]) -> Iterable[str]:
+    """Yield a sentence per person who has more storage than one person may."""
+    most = limit.person_storage_mib
+    if most is None:
+        return
+    had: Counter[Any] = Counter()
+    for one in promises:
+        had[one.person] += one.mib
+    over = {person: mib for person, mib in had.items() if person is not None and mib > most}
+    names = User.objects.filter(pk__in=over).order_by("username").values_list("pk", "username")
+    for person, name in names:
+        facts = {"person": name, "used": gib(over[person]), "limit": gib(most)}
+        yield _("%(person)s has %(used)s GiB of storage; the new limit per person is %(limit)s.") % facts
 
 
 def _of_longest(limit: TenantLimit) -> Iterable[str]:

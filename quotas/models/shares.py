@@ -77,7 +77,22 @@ class TenantLimit(models.Model):
         _("workspaces at once"), null=True, blank=True, help_text=_("Empty: no limit.")
     )
     storage_mib = models.PositiveBigIntegerField(
-        _("storage (MiB)"), null=True, blank=True, help_text=_("Homes and disks. Empty: no limit.")
+        _("storage (MiB)"), null=True, blank=True, help_text=_("All volumes together. Empty: no limit.")
+    )
+    homes_mib = models.PositiveBigIntegerField(
+        _("homes (MiB)"), null=True, blank=True, help_text=_("All homes together. Empty: no limit.")
+    )
+    disks_mib = models.PositiveBigIntegerField(
+        _("local disks (MiB)"),
+        null=True,
+        blank=True,
+        help_text=_("All local disks together. Empty: no limit."),
+    )
+    datasets_mib = models.PositiveBigIntegerField(
+        _("datasets (MiB)"),
+        null=True,
+        blank=True,
+        help_text=_("All datasets together, with their mounted versions. Empty: no limit."),
     )
     longest_runtime_minutes = models.PositiveIntegerField(
         _("longest runtime (minutes)"),
@@ -90,6 +105,12 @@ class TenantLimit(models.Model):
     )
     person_workspaces = models.PositiveIntegerField(
         _("workspaces of one person at once"), null=True, blank=True, help_text=_("Empty: no limit.")
+    )
+    person_storage_mib = models.PositiveBigIntegerField(
+        _("storage of one person (MiB)"),
+        null=True,
+        blank=True,
+        help_text=_("All volumes that one person has in the tenant. Empty: no limit."),
     )
 
     class Meta:

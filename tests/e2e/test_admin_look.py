@@ -12,6 +12,7 @@ from accounts.models import AuditEntry
 from clusters.models import Cluster, Node, UnknownCause
 from monitoring.models import Finding, Look, Validation
 from quotas.models import Budget, Claim, Quota, TenantLimit
+from storage.models import Volume
 from tests.cast import Cast
 from tests.e2e.browsing import signed_in
 from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
@@ -37,7 +38,9 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
     make_workspace(cast, cast.bob, Phase.FAILED, name="try")
     Claim.objects.filter(holder_id=running.pk).update(end_unproven_since=timezone.now())
     Quota.objects.filter(tenant=cast.demo).update(nominal_gpus=0)
-    limit = TenantLimit.objects.create(tenant=cast.demo, workspaces=1)
+    limit = TenantLimit.objects.create(tenant=cast.demo, workspaces=1, homes_mib=4096)
+    common = {"tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster, "requested_mib": 8192}
+    Volume.objects.create(**common, name="home", kind="home")
     Cluster.objects.update(unreachable_since=timezone.now(), kubeconfig_path="/absent")
     UnknownCause.objects.create(
         digest="0", source="scheduler", text="0/4 nodes are available: who knows why."
@@ -137,6 +140,7 @@ def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
         "quotas/claim/",
         "quotas/budget/",
         "quotas/ledgerentry/",
+        "storage/storagespan/",
         "monitoring/finding/",
         "monitoring/validation/",
         "monitoring/validation/begin/",

@@ -13,6 +13,7 @@ from accounts.access import Actor
 from accounts.models import APIToken, Membership, Tenant
 from clusters.models import Cluster
 from quotas import admission, estimates, queries
+from quotas.allowed.storage import LIMITS
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.sharing import Portion
 from tests.cast import NETWORKS
@@ -89,7 +90,7 @@ def test_limits_are_returned_with_the_use(stage: Stage) -> None:
         "cpu_millicores": {"used": 2000, "limit": 8000},
         "memory_mib": {"used": 2048, "limit": None},
         "workspaces": {"used": 1, "limit": None},
-        "storage_mib": {"used": 0, "limit": None},
+        **{name: {"used": 0, "limit": None} for name in LIMITS},
         "person_gpus": {"used": 2, "limit": None},
         "person_workspaces": {"used": 1, "limit": None},
     }

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from storage.models import Mount, Volume
 from tests.cast import Cast
+from tests.shared.migrating import as_migrated, migrate
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Desired, Phase, Workspace
 
+__all__ = ["as_migrated"]
+
 BEFORE = ("workspaces", "0005_jupyter_host")
-
-
-@pytest.fixture
-def as_migrated(transactional_db: None) -> Iterator[None]:
-    """Restore the newest tables for the tests after this one."""
-    yield
-    migrate()
-
-
-def migrate(target: tuple[str, str] | None = None) -> None:
-    """Migrate to one of workspaces' migrations, or forward to the last."""
-    executor = MigrationExecutor(connection)
-    executor.migrate([target] if target else executor.loader.graph.leaf_nodes())
 
 
 def phases() -> dict[str, str]:

@@ -20,7 +20,7 @@ from quotas import admission
 from quotas.allowed import storage
 from quotas.models import Claim
 from storage import homes, mounting
-from storage.models import Volume
+from storage.models import Kind, Volume
 from storage.mounting import MountWish
 from workspaces.access import require_launch
 from workspaces.models import Image, Phase, Step, Workspace, WorkspaceSecret
@@ -82,7 +82,8 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
             image, size = check(tenant, spec)
             minutes = longest.granted(tenant, spec.max_runtime_minutes)
             home = homes.main_home(actor.user, tenant, size.pool.cluster)
-            refuse_beyond_storage(tenant, spec.disk_mib + (0 if home else size.pool.cluster.home_mib))
+            home_mib = 0 if home else size.pool.cluster.home_mib
+            refuse_beyond_storage(tenant, actor.user, disk_mib=spec.disk_mib, home_mib=home_mib)
             return _write(actor, tenant, image, size, home, replace(spec, max_runtime_minutes=minutes))
     except Refusal as refusal:
         audit.record(actor, "workspace.launch", tenant=tenant, outcome="refused", data={"code": refusal.code})
@@ -158,12 +159,13 @@ def name_taken(name: str) -> Conflict:
     )
 
 
-def refuse_beyond_storage(tenant: Tenant, mib: int) -> None:
+def refuse_beyond_storage(tenant: Tenant, owner: User, *, disk_mib: int, home_mib: int = 0) -> None:
     hint = _(
         "A first home counts too. Request a smaller disk, delete storage that nobody needs, or ask your admin for more "
         "quota."
     )
-    storage.refuse_beyond(tenant, mib, field="disk_mib", hint=hint)
+    asked: dict[str, int] = {Kind.HOME: home_mib, Kind.DISK: disk_mib}
+    storage.refuse_beyond(tenant, owner, asked, field="disk_mib", hint=hint)
 
 
 def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str, list[str]]:

@@ -165,7 +165,7 @@ def _add_disk(row: Workspace, disk_mib: int) -> bool:
     if row.desired != Desired.STOPPED or row.ending:
         text = _("A local disk can be added while it is stopped.")
         raise Conflict("stop_first", text, _("Stop it, add the disk, start it."), fields={"disk_mib": [text]})
-    refuse_beyond_storage(row.tenant, disk_mib)
+    refuse_beyond_storage(row.tenant, row.owner, disk_mib=disk_mib)
     homes.add_disk(row.owner, row.tenant, row.pool.cluster, row.pk, row.name, disk_mib)
     row.disk_mib = disk_mib
     add_event(row, "disk_added", mib=disk_mib)

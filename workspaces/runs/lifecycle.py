@@ -17,6 +17,7 @@ from accounts.errors import Conflict, Refusal
 from accounts.trail import audit
 from clusters.isolation.deciding import refuse_unknown
 from quotas import admission
+from quotas.allowed import storage
 from storage import homes
 from workspaces import enqueue
 from workspaces.access import require_manage, require_own
@@ -27,6 +28,9 @@ from workspaces.state import runs
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
+
+# Verbs that may make a home or a disk. The lock of the tenant's limit comes before those of workspaces.
+MAKES_VOLUMES = ("start", "change")
 
 
 def start(actor: Actor, workspace: Workspace) -> bool:
@@ -127,6 +131,8 @@ def audited_change(
     """Yield the row, locked in the right order; a change is audited in the same transaction."""
     with transaction.atomic():
         admission.lock(workspace.pool.cluster_id)
+        if verb in MAKES_VOLUMES:
+            storage.lock(workspace.tenant)
         with changing(workspace.pk) as row:
             before = row.last_event, row.desired, row.notify
             yield row

@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -20,6 +19,7 @@ from tests.admin_forms import text_of
 from tests.shared.clients import browser
 from tests.shared.runs import ran, run_of
 from tests.shared.stage import Stage
+from tests.shared.tables import csv_of
 
 pytestmark = pytest.mark.django_db
 
@@ -49,13 +49,6 @@ def asked(actor: Actor, **params: Any) -> dict[str, Any]:
     return answer.json()
 
 
-def csv_of(answer: Any) -> list[str]:
-    async def read() -> str:
-        return b"".join([part async for part in answer.streaming_content]).decode()
-
-    return async_to_sync(read)().splitlines()
-
-
 def by(actor: Actor, group: str, **params: Any) -> dict[str | None, float]:
     found = asked(actor, group_by=group, **params)
     assert sum(row["allocated_gpu_hours"] for row in found["results"]) == pytest.approx(
@@ -65,7 +58,8 @@ def by(actor: Actor, group: str, **params: Any) -> dict[str | None, float]:
 
 
 def test_the_answer_has_its_period_and_null_for_unmeasured_use(stage: Stage) -> None:
-    figures = {"allocated_gpu_hours": 6.0, "weighted_gpu_hours": 6.0, "used_gpu_hours": None}
+    hours: dict[str, float | None] = {"allocated_gpu_hours": 6.0, "weighted_gpu_hours": 6.0}
+    figures = hours | {"used_gpu_hours": None, "storage_gib_months": 0.0}
     assert asked(stage.cast.alice) == {
         "from": "2026-02-19",
         "to": "2026-03-20",
@@ -148,9 +142,9 @@ def test_as_csv_no_name_is_a_formula(stage: Stage) -> None:
     assert answer["Content-Type"].startswith("text/csv") and answer.streaming
 
     assert csv_of(answer) == [
-        "user,allocated_gpu_hours,weighted_gpu_hours,used_gpu_hours",
-        "alice,4.0000,4.0000,",
-        "'=cmd(),2.0000,2.0000,",
+        "user,allocated_gpu_hours,weighted_gpu_hours,used_gpu_hours,storage_gib_months",
+        "alice,4.0000,4.0000,,0.0000",
+        "'=cmd(),2.0000,2.0000,,0.0000",
     ]
 
 
@@ -233,7 +227,7 @@ def test_the_page_and_the_table_show_busy_hours_where_measured(
     assert busy == {"alice": None, "bob": 1.5}
     assert asked(stage.cast.alice)["total"]["used_gpu_hours"] == 1.5
     table = browser(stage.cast.alice).get(USAGE, {"group_by": "user", "format": "csv"})
-    assert "bob,2.0000,2.0000,1.5000" in csv_of(table)
+    assert "bob,2.0000,2.0000,1.5000,0.0000" in csv_of(table)
 
 
 def test_the_page_without_use_is_empty(stage: Stage) -> None:

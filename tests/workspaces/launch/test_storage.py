@@ -32,7 +32,7 @@ def limit(cast: Cast) -> TenantLimit:
 
 
 def used(cast: Cast) -> int:
-    return storage.storage_of([cast.demo.pk])[cast.demo.pk]
+    return storage.storage_of([cast.demo.pk])[cast.demo.pk]["storage_mib"]
 
 
 def test_a_home_and_each_disk_count_and_more_than_the_limit_is_refused(
