@@ -20,7 +20,7 @@ WAITS_FOR = {
     **dict.fromkeys(("borrow_limit", "quota_full"), ("tenant_id", "pool_id")),
     **{f"{what}_limit_full": ("tenant_id",) for what in ("cpu", "memory", "workspaces")},
     "behind_own_tenant": ("tenant_id",),
-    "volume_node_full": ("node",),
+    **dict.fromkeys(("volume_node_busy", "volume_node_full"), ("node",)),
     **dict.fromkeys(
         ("behind_own_request", "person_gpus_full", "person_workspaces_full"), ("user_id", "tenant_id")
     ),

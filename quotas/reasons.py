@@ -221,6 +221,10 @@ REASONS = {
         ),
         _("Starts automatically when there is room there. To start elsewhere, launch a new workspace."),
     ),
+    "volume_node_busy": (
+        _("Its files are on %(on)s, which has no room for it now."),
+        _("Starts automatically when there is room there. To start elsewhere, launch a new workspace."),
+    ),
     "volume_node_out": (
         _("Its files are on %(on)s, which takes nothing new now."),
         _("Starts automatically when that node is back. To start elsewhere, launch a new workspace."),

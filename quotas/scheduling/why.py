@@ -68,9 +68,12 @@ def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
     """Return what is lacking now, for a need that fits once other runs have ended."""
     gpus = as_gpus(need.units, units_per_gpu)
     if need.only is not None:
-        free_there = sum(room.units for room in rooms if room.may_be_for(need))
-        figures = {"gpus": gpus, "free_gpus": as_gpus(free_there, units_per_gpu)}
-        return Reason("volume_node_full", {"on": sorted(need.only), **figures})
+        there = [room for room in rooms if room.may_be_for(need)]
+        on = {"on": sorted(need.only)}
+        if _first_lacking(there, need)[0] != "gpus":
+            return Reason("volume_node_busy", on)
+        free_there = as_gpus(sum(room.units for room in there), units_per_gpu)
+        return Reason("volume_node_full", {**on, "gpus": gpus, "free_gpus": free_there})
     name, asked, most = _first_lacking(rooms, need)
     if name == "cards":
         free_mib = sum(card.memory_mib for room in rooms for card in room.cards)

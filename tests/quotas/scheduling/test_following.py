@@ -19,6 +19,7 @@ from tests.quotas.scheduling.values import (
     node,
     pool,
     reasons,
+    room,
     runs,
     started,
 )
@@ -36,6 +37,12 @@ def test_a_claim_whose_node_is_full_waits_for_it_and_another_gets_the_free_gpu()
     assert started(decisions) == [other.claim]
     assert reasons(decisions)[0].data == {"on": ["a"], "gpus": 1, "free_gpus": 0}
     assert codes(decisions) == ["volume_node_full"]
+
+
+def test_a_claim_whose_node_lacks_something_else_than_gpus_is_told_no_number_of_them() -> None:
+    busy = node(replace(runs(0), takes=room(0, cpu=64_000)), name="a")
+    decisions = decided([busy, node(name="b")], asks(0, only={"a"}))
+    assert (codes(decisions), reasons(decisions)[0].data) == (["volume_node_busy"], {"on": ["a"]})
 
 
 def test_a_claim_reserves_its_node_from_the_end_of_a_run_there() -> None:
