@@ -18,7 +18,7 @@ from quotas import admission
 from . import access, enqueue
 from .changes import Wish, create
 from .cluster.look import changing
-from .ending import end, in_use
+from .ending import end, in_use, lock
 from .leasing import Leases
 from .models import Kind, Phase, Snapshot, Volume
 from .sources import Source, refuse_binned, refuse_uncopied
@@ -91,12 +91,12 @@ def delete(actor: Actor, volume: Volume, taken: Snapshot) -> bool:
     access.require_manage(actor, volume)
     with transaction.atomic():
         admission.lock(volume.cluster_id)  # no run that mounts the version is admitted meanwhile
-        with changing(volume):
-            row = locked(Snapshot.objects.filter(pk=taken.pk)).get()
-            if row.deleted_at or row.phase == Phase.DELETING:
-                return False
-            _refuse_needed(row)
-            end(row)
+        lock(volume.pk)
+        row = locked(Snapshot.objects.filter(pk=taken.pk)).get()
+        if row.deleted_at or row.phase == Phase.DELETING:
+            return False
+        _refuse_needed(row)
+        end(row)
         _record(actor, volume, "delete_snapshot", number=row.number, note=row.note)
     return True
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+
+from accounts.locks import locked
 
 from . import enqueue
 from .leasing import Leases
@@ -12,8 +16,14 @@ from .models import Phase, Snapshot, Volume
 MOST_VERSIONS = 10  # beyond that a new one ends the oldest that nothing needs
 
 
+def lock(volume_id: UUID) -> Volume:
+    """Lock a volume with those of its versions, in the order in which all are locked. Return it."""
+    rows = Volume.objects.filter(Q(pk=volume_id) | Q(source__volume=volume_id, is_version=True))
+    return next(row for row in locked(rows.order_by("pk")) if row.pk == volume_id)
+
+
 def end(row: Snapshot) -> None:
-    """Let the keeper delete the copy, and the volume by which runs mount it. Within the lock of its own volume."""
+    """Let the keeper delete the copy, and the volume by which runs mount it. Within `lock`."""
     mounted = Volume.objects.filter(source=row, is_version=True, deleted_at=None)
     ended = list(mounted.values_list("pk", flat=True))
     mounted.update(bin_until=timezone.now(), phase=Phase.DELETING)
@@ -22,7 +32,10 @@ def end(row: Snapshot) -> None:
 
 
 def end_oldest(volume: Volume) -> None:
-    """End the oldest ready versions beyond those that are kept, unless a run mounts them or a volume waits for them."""
+    """End the oldest ready versions beyond those that are kept, unless a run mounts them or a volume waits for them.
+
+    Within `lock`.
+    """
     ready = volume.snapshots.filter(number__isnull=False, phase=Phase.READY).order_by("-number")
     for row in ready[MOST_VERSIONS:]:
         if not in_use(row):

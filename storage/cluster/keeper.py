@@ -117,7 +117,11 @@ class Keeper:
 
     def _unsettled(self) -> QuerySet[Volume]:
         is_due = Q(bin_until__lte=timezone.now())
-        moving = Snapshot.objects.filter(phase__in=(Phase.PENDING, Phase.DELETING)).values("volume")
+        # One that was made for a new volume alone goes once that has its files.
+        is_passing = Q(is_passing=True, phase=Phase.READY)
+        moving = Snapshot.objects.filter(is_passing | Q(phase__in=(Phase.PENDING, Phase.DELETING))).values(
+            "volume"
+        )
         opened = FilesSession.objects.filter(ended_at=None).values("volume")
         is_moving = Q(phase__in=MOVING) | Q(pk__in=moving) | Q(pk__in=opened)
         return self._rows().filter(is_due | Q(dirty_since__isnull=False) | is_moving)

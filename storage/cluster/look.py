@@ -23,7 +23,7 @@ from clusters.storage import volumes
 from clusters.storage.classes import Class, judge
 from quotas import holders
 from quotas.namespaces import ensuring
-from storage import enqueue, notices
+from storage import notices
 from storage.files import look as files
 from storage.models import NO_DRIVER, Phase, Snapshot, Volume
 
@@ -237,8 +237,6 @@ def record(volume: Volume, facts: Facts, claim: Object, found: Class | None, bou
         row.requested_mib = max(row.requested_mib, row.size_mib)  # drivers round up
         if facts.problem == "volume_deleted" != volume.problem:
             notices.alarm(row, row.problem, row.problem_data)
-        if row.source is not None and row.bound_to != volume.bound_to:
-            enqueue.look([row.source.volume_id])  # it needs its source no longer
     tell_holders(volume, row)
 
 

@@ -115,7 +115,7 @@ def keep_copy(content: str, mirror: Mirror) -> Object | None:
 def settle(row: Snapshot, content: Object, status: Object) -> None:
     """Write down that the copy is there, let those go on who waited for it, and end versions that are too many."""
     with transaction.atomic():
-        volume = locked(Volume.objects.filter(pk=row.volume_id)).get()
+        volume = ending.lock(row.volume_id)
         now = locked(Snapshot.objects.filter(pk=row.pk)).get()
         if now.phase != Phase.PENDING:
             return  # deleted meanwhile
@@ -184,7 +184,7 @@ def end_all(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
     """End the copies of a volume that is deleted for good. Return True once none is left."""
     there = Snapshot.objects.filter(volume=volume, deleted_at=None)
     with transaction.atomic():
-        locked(Volume.objects.filter(pk=volume.pk)).get()
+        ending.lock(volume.pk)
         for row in locked(there.exclude(phase=Phase.DELETING).order_by("pk")):
             if not ending.waiting_for(row).exists():
                 ending.end(row)
@@ -195,6 +195,7 @@ def end_all(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
 def end_passed(row: Snapshot) -> None:
     """End a copy that was made for one new volume, once that has its files."""
     with transaction.atomic():
+        ending.lock(row.volume_id)
         now = locked(Snapshot.objects.filter(pk=row.pk)).get()
         if now.phase == Phase.READY and not ending.waiting_for(now).exists():
             ending.end(now)
