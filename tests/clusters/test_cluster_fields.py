@@ -77,7 +77,7 @@ def test_an_admin_enters_it_and_reads_what_is_wrong() -> None:
     admin.force_login(User.objects.create_user("admin", is_staff=True))
     form = {
         "slug": "lab", "name": "Lab", "connection": "in-cluster", "exposure": "portal", "ssh_service_port": "22",
-        "home_mib": "1024",
+        "home_mib": "1024", "files_uid": "1000",
     }  # fmt: skip
     answer = admin.post("/admin/clusters/cluster/add/", form | {"prometheus_url": "http://a:b@prometheus"})
     assert "Leave out the name and password" in answer.content.decode()
