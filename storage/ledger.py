@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, Sum, Value
+from django.db.models.functions import Coalesce, Greatest, Least
 
 from .models import StorageSpan
 
@@ -22,20 +23,20 @@ def gib_months(
     """Return GiB-months by these columns (`tenant_id`, `user_id`), both days (UTC) included. One query."""
     begin, end = bounds(first, last, now)
     spans = StorageSpan.objects.filter(where, Q(until__isnull=True) | Q(until__gt=begin), since__lt=end)
+    # Cut to the period, so that all volumes that were there all the time come as one row per key.
+    cut = spans.annotate(
+        begins=Greatest("since", Value(begin)), ends=Least(Coalesce("until", Value(end)), Value(end))
+    )
+    rows = cut.order_by().values_list("begins", "ends", *by).annotate(sum=Sum("mib"))
     amounts: defaultdict[tuple[Any, ...], int] = defaultdict(int)
-    for mib, since, until, *key in spans.order_by().values_list("mib", "since", "until", *by):
-        amounts[tuple(key)] += mib * overlap(since, until, begin, end)
+    for begins, ends, *key, mib in rows:
+        amounts[tuple(key)] += int(mib) * ((ends - begins) // MICROSECOND)
     return {key: Fraction(amount, GIB_MONTH) for key, amount in amounts.items()}
 
 
 def bounds(first: date, last: date, now: datetime) -> tuple[datetime, datetime]:
-    """Return the beginning of the first day and the end of the last, or now if that is earlier."""
+    """Return the beginning of the first day and the end of the last, or now if that is earlier. Equal in the future."""
     begin = datetime.combine(first, time.min, UTC)
     if last >= now.astimezone(UTC).date():
-        return begin, now
+        return begin, max(begin, now)
     return begin, datetime.combine(last + timedelta(days=1), time.min, UTC)
-
-
-def overlap(since: datetime, until: datetime | None, begin: datetime, end: datetime) -> int:
-    """Return the microseconds of a span between two times. `until`: None if it still lasts."""
-    return max(0, (min(until or end, end) - max(since, begin)) // MICROSECOND)

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.template.defaultfilters import floatformat
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -20,7 +20,7 @@ from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
 from quotas.admin.shared import ConfirmsLowering, share_meter
 from quotas.allowed.overuse import cores, gib
-from quotas.allowed.storage import BY_KIND, storage_of
+from quotas.allowed.storage import storage_of
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.scheduling import as_gpus
 
@@ -101,8 +101,8 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
     )
     list_display = (
         "tenant", "used_cpu", "cpu_millicores", "used_memory", "memory_mib", "used_storage", "storage_mib",
-        "used_by_kind", "homes_mib", "disks_mib", "datasets_mib", "used_workspaces", "workspaces",
-        "longest_runtime_minutes", "person_gpus", "person_workspaces", "person_storage_mib",
+        "used_homes", "homes_mib", "used_disks", "disks_mib", "used_datasets", "datasets_mib", "used_workspaces",
+        "workspaces", "longest_runtime_minutes", "person_gpus", "person_workspaces", "person_storage_mib",
     )  # fmt: skip
     list_editable = (
         "cpu_millicores", "memory_mib", "storage_mib", "homes_mib", "disks_mib", "datasets_mib", "workspaces",
@@ -140,10 +140,17 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
     def used_storage(self, limit: Any) -> SafeString:
         return gib_meter(limit.stored["storage_mib"], limit.storage_mib)
 
-    @admin.display(description=gettext_lazy("homes, local disks, datasets in use"))
-    def used_by_kind(self, limit: Any) -> SafeString:
-        meters = ((gib_meter(limit.stored[name], getattr(limit, name)),) for name in BY_KIND.values())
-        return format_html_join("", "<div>{}</div>", meters)
+    @admin.display(description=gettext_lazy("homes in use"))
+    def used_homes(self, limit: Any) -> SafeString:
+        return gib_meter(limit.stored["homes_mib"], limit.homes_mib)
+
+    @admin.display(description=gettext_lazy("local disks in use"))
+    def used_disks(self, limit: Any) -> SafeString:
+        return gib_meter(limit.stored["disks_mib"], limit.disks_mib)
+
+    @admin.display(description=gettext_lazy("datasets in use"))
+    def used_datasets(self, limit: Any) -> SafeString:
+        return gib_meter(limit.stored["datasets_mib"], limit.datasets_mib)
 
     @admin.display(description=gettext_lazy("workspaces now"), ordering="held_workspaces")
     def used_workspaces(self, limit: Any) -> SafeString:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,13 +12,13 @@ from django.db import connection
 from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accounts.access import Actor
 from accounts.models import Tenant, User
 from storage import changes, ledger
-from storage.ledger import MICROSECOND, bounds, overlap
+from storage.ledger import MICROSECOND, bounds
 from storage.models import Phase, StorageSpan, Volume
 from tests.admin_forms import text_of
 from tests.cast import Cast
@@ -31,42 +31,50 @@ NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 HOUR, MONTH, GIB = timedelta(hours=1), timedelta(hours=730), 1024
 USAGE = "/api/v1/usage/"
 
-# --- Pure
+# --- What is counted
 
-times = st.datetimes(datetime(2025, 1, 1), datetime(2027, 1, 1), timezones=st.just(UTC))
-spans = st.tuples(times, times | st.none()).map(
-    lambda span: (span[0], span[1] if span[1] is None else max(span[0], span[1]))
+times = st.datetimes(datetime(2026, 1, 1), datetime(2026, 3, 1), timezones=st.just(UTC))
+stored = st.tuples(times, times | st.none(), st.integers(1, 10**6)).map(
+    lambda span: (span[0], span[1] and max(span[0], span[1]), span[2])
 )
 
 
-@given(spans, times, times, times)
-def test_adjacent_periods_add_up_and_none_is_negative(
-    span: tuple[datetime, datetime | None], one: datetime, two: datetime, three: datetime
-) -> None:
-    begin, middle, end = sorted((one, two, three))
-    first, second = overlap(*span, begin, middle), overlap(*span, middle, end)
-    assert first >= 0
-    assert second >= 0
-    assert first + second == overlap(*span, begin, end) <= (end - begin) // MICROSECOND
+def counted(spans: list[tuple[datetime, datetime | None, int]], begin: datetime, end: datetime) -> Fraction:
+    """Return the GiB-months as they are defined: the sum of sizes times hours, divided by 730."""
+    zero = timedelta()
+    times = [(max(min(until or end, end) - max(since, begin), zero), mib) for since, until, mib in spans]
+    return Fraction(sum(time // MICROSECOND * mib for time, mib in times), 1024 * 730 * 3600 * 10**6)
 
 
-@given(spans, times, st.lists(times, max_size=4), times)
-def test_a_span_that_is_cut_counts_as_before(
-    span: tuple[datetime, datetime | None], begin: datetime, cuts: list[datetime], end: datetime
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # it begins with an empty ledger
+@given(st.lists(stored, max_size=8), times, times, times, times)
+def test_gib_months_are_sizes_by_time_and_add_up_over_days(
+    cast: Cast, spans: list[Any], one: datetime, two: datetime, three: datetime, now: datetime
 ) -> None:
-    since, until = span
-    inside = sorted(cut for cut in cuts if since <= cut and (until is None or cut <= until))
-    edges: list[datetime | None] = [since, *inside, until]
-    parts = [(edges[n], edges[n + 1]) for n in range(len(edges) - 1)]
-    assert sum(overlap(a, b, begin, end) for a, b in parts if a) == overlap(since, until, begin, end)
+    StorageSpan.objects.all().delete()
+    here = {"tenant": cast.demo, "user": cast.alice.user}
+    StorageSpan.objects.bulk_create(
+        StorageSpan(**here, volume=uuid4(), since=since, until=until, mib=mib) for since, until, mib in spans
+    )
+    first, middle, last = sorted(time.date() for time in (one, two, three))
+
+    def found(first: date, last: date) -> Fraction:
+        by_tenant = ledger.gib_months(Q(), first, last, ["tenant_id"], now)
+        return by_tenant.get((cast.demo.pk,), Fraction(0))
+
+    begin, end = bounds(first, last, now)
+    assert found(first, last) == counted(spans, begin, end)
+    if middle < last:
+        assert found(first, middle) + found(middle + timedelta(days=1), last) == found(first, last)
 
 
 @given(times, times, times)
 def test_a_period_is_of_whole_days_and_never_ends_in_the_future(
-    first: datetime, last: datetime, now: datetime
+    one: datetime, two: datetime, now: datetime
 ) -> None:
+    first, last = sorted((one, two))
     begin, end = bounds(first.date(), last.date(), now)
-    assert end <= now
+    assert begin <= end <= max(begin, now)
     assert (begin.date(), begin.hour, begin.minute) == (first.date(), 0, 0)
     if end < now:
         assert end - timedelta(days=1) == datetime.combine(last.date(), datetime.min.time(), UTC)
