@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 from unittest import TestCase
 from uuid import UUID
 
@@ -34,7 +33,6 @@ from tests.shared.played_api import Object, PlayedApi
 from tests.workspaces.runs.faults import ROUNDS_OF_QUIET, ROUNDS_UNTIL_QUIET, is_alive
 from tests.workspaces.runs.test_any_order import killed_after
 from tests.workspaces.specs import spec
-from workspaces import enqueue
 from workspaces.launch.launch import launch
 from workspaces.models import Desired, Workspace
 from workspaces.runs import lifecycle
@@ -79,9 +77,7 @@ class AnyMounts(RuleBasedStateMachine):
             for name in ("one", "two")
         ]
         self.people = [self.cast.alice, self.cast.alice, self.cast.bob]
-        self.ids = [
-            launch(person, spec(name=f"w-{number}")).pk for number, person in enumerate(self.people)
-        ]
+        self.ids = [launch(person, spec(name=f"w-{number}")).pk for number, person in enumerate(self.people)]
 
     def teardown(self) -> None:
         try:
