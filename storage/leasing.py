@@ -1,4 +1,5 @@
-"""The lease of volumes: an admitted claim holds what its holder mounts, until the end of its pods is proven.
+"""The lease of volumes: an admitted claim holds what its holder mounts, until the end of its pods is proven. What the
+holder will mount from its next start on is not held yet.
 
 Nothing is written for it: a claim that is not released is the lease, so that no crash can lose or leave one.
 """
@@ -24,7 +25,7 @@ class Leases:
     """The `quotas.pools.leases.Book` of volumes."""
 
     def wanted(self, asking: Collection[UUID]) -> Mapping[UUID, tuple[Lease, ...]]:
-        mounts = list(Mount.objects.filter(holder__in=asking).select_related("volume"))
+        mounts = list(Mount.objects.in_force().filter(holder__in=asking).select_related("volume"))
         if not mounts:
             return {}
         claims = Claim.objects.filter(holder_id__in={mount.holder for mount in mounts}).exclude(
@@ -33,7 +34,7 @@ class Leases:
         return _by_holder(mounts, holders.names_of(claims))
 
     def held(self, volumes: Collection[UUID]) -> tuple[Lease, ...]:
-        mounts = list(Mount.objects.filter(volume__in=volumes).select_related("volume"))
+        mounts = list(Mount.objects.in_force().filter(volume__in=volumes).select_related("volume"))
         claims = list(running({mount.holder for mount in mounts}))
         names = holders.names_of(claims)
         admitted = {claim.holder_id for claim in claims}
@@ -132,7 +133,7 @@ def _files_uses(volumes: Collection[UUID]) -> dict[UUID, Use]:
 
 def uses_of(volumes: Collection[UUID]) -> dict[UUID, Use]:
     """Return the use of each volume that somebody mounts. Four queries, and one for each kind of holder."""
-    mounts = list(Mount.objects.filter(volume__in=volumes).select_related("volume"))
+    mounts = list(Mount.objects.in_force().filter(volume__in=volumes).select_related("volume"))
     found = _files_uses(volumes)
     if not mounts:
         return found

@@ -274,6 +274,19 @@ HOME_PATH, DISK_PATH = "~", "/disk"
 LATEST = "latest"
 
 
+class Turn(models.TextChoices):
+    """What the holder's next start does to a mount that was changed during a run."""
+
+    COMING = "coming"
+    GOING = "going"
+
+
+class Mounts(models.QuerySet["Mount"]):
+    def in_force(self) -> Mounts:
+        """Mounts that the present run has; they change only between runs."""
+        return self.exclude(turn=Turn.COMING)
+
+
 class Mount(models.Model):
     """Volume that each run of a holder (a workspace, a job) mounts at a path."""
 
@@ -283,12 +296,19 @@ class Mount(models.Model):
     read_only = models.BooleanField()
     # As it was asked for: a version's number, or LATEST; empty: the volume itself.
     version = models.CharField(max_length=10, blank=True, default="", db_default="")
+    # Empty: the next start leaves it as it is.
+    turn = models.CharField(max_length=6, choices=Turn, blank=True, default="", db_default="")
+
+    objects = Mounts.as_manager()
 
     class Meta:
         ordering: ClassVar = ["holder", "path"]
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["holder", "volume"], name="one_mount_of_a_volume_per_holder"),
-            models.UniqueConstraint(fields=["holder", "path"], name="one_mount_at_a_path_per_holder"),
+            models.UniqueConstraint(
+                fields=["holder", column], condition=~Q(turn=turn), name=f"one_mount_per_{column}_{when}"
+            )
+            for column in ("volume", "path")
+            for turn, when in ((Turn.COMING, "now"), (Turn.GOING, "next"))
         ]
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
@@ -16,13 +15,14 @@ from accounts.errors import Invalid
 from accounts.locks import locked
 from accounts.models import Tenant
 from clusters.models import Cluster
+from quotas import passes
 
 from . import access, notices, versions
-from .models import DISK_PATH, HOME_PATH, LATEST, Mount, Phase, Shared, Snapshot, Volume
+from .leasing import running
+from .models import DISK_PATH, HOME_PATH, LATEST, Mount, Mounts, Phase, Shared, Turn, Volume
 
 MOST = 20
 LONGEST_PATH = 240
-MOST_OFFERED = 100
 PATH = re.compile(r"(?:/[\w.-]+)+", re.ASCII)
 VERSION = re.compile(rf"{LATEST}|[1-9][0-9]{{0,8}}", re.ASCII)
 # Where the system and Berth have their files, in every image.
@@ -40,6 +40,12 @@ class MountWish:
     read_only: bool = True
     version: str = ""  # a number, or LATEST; empty: the volume itself
 
+    @property
+    def key(self) -> str:
+        """Name of this choice in a form."""
+        how = "v" if self.version == LATEST else self.version
+        return f"{self.volume}:{how or ('r' if self.read_only else 'w')}"
+
 
 def mount(
     actor: Actor,
@@ -49,16 +55,82 @@ def mount(
     wishes: Sequence[MountWish],
     own_paths: Collection[str],
 ) -> None:
-    """Let each run of the holder mount these. Raise Invalid for what cannot be mounted, or not there."""
+    """Let each run of the new holder mount these. Raise Invalid for what cannot be mounted, or not there."""
+    volumes = _checked(actor, tenant, cluster, holder, wishes, own_paths)
+    Mount.objects.bulk_create(_row(holder, volumes[wish.volume], wish) for wish in wishes)
+
+
+def change(
+    actor: Actor,
+    tenant: Tenant,
+    cluster: Cluster,
+    holder: UUID,
+    wishes: Sequence[MountWish],
+    own_paths: Collection[str],
+) -> bool:
+    """Let the holder's next run mount these, beside its home and own disk. Return False if that is so already.
+
+    A run that is admitted goes on with what it mounts, which it holds until the end of its pods is proven; so the
+    caller holds the cluster's admission lock. Raise Invalid as `mount` does.
+    """
+    volumes = _checked(actor, tenant, cluster, holder, wishes, own_paths)
+    wanted = {(wish.volume, wish.path, wish.read_only, wish.version): wish for wish in wishes}
+    mounts = chosen(_rows([holder]))
+    if wanted.keys() == {_key(one) for one in mounts if one.turn != Turn.GOING}:
+        return False
+    there = {_key(one): one.pk for one in mounts if one.turn != Turn.COMING}
+    rows = Mount.objects.filter(holder=holder)
+    rows.filter(turn=Turn.COMING).delete()
+    stays = [pk for key, pk in there.items() if key in wanted]
+    rows.filter(pk__in=stays).update(turn="")
+    rows.filter(pk__in=set(there.values()) - set(stays)).update(turn=Turn.GOING)
+    new = [wish for key, wish in wanted.items() if key not in there]
+    Mount.objects.bulk_create(_row(holder, volumes[wish.volume], wish, Turn.COMING) for wish in new)
+    if not running([holder]).exists():
+        take_up(holder)
+        passes.want_for_cluster(cluster.pk)  # it may start now, and so may those behind it
+    return True
+
+
+def take_up(holder: UUID) -> None:
+    """Put in force what was changed during the last run. The end of that run is proven."""
+    rows = Mount.objects.filter(holder=holder)
+    gone, _rows_by_kind = rows.filter(turn=Turn.GOING).delete()
+    rows.filter(turn=Turn.COMING, volume__deleted_at__isnull=False).delete()
+    if rows.filter(turn=Turn.COMING).update(turn="") or gone:
+        versions.renew(holder)
+
+
+def is_changing(holder: UUID) -> bool:
+    """Return True if the holder's next run mounts something else than the present one."""
+    return Mount.objects.filter(holder=holder).exclude(turn="").exists()
+
+
+def _key(one: Mount) -> tuple[UUID, str, bool, str]:
+    return one.volume.rights.pk, one.path, one.read_only, one.version
+
+
+def _checked(
+    actor: Actor,
+    tenant: Tenant,
+    cluster: Cluster,
+    holder: UUID,
+    wishes: Sequence[MountWish],
+    own_paths: Collection[str],
+) -> dict[UUID, Volume]:
+    """Return the wanted volumes by their ids, locked. Raise Invalid with all faults at once."""
     if not wishes:
-        return
+        return {}
     rows = access.visible(actor).filter(pk__in=[wish.volume for wish in wishes])
     volumes = {row.pk: row for row in locked(rows)}
     faults = _faults(wishes, own_paths)
+    own_volumes = {one.volume_id for one in own(_rows([holder]))}
     for wish in wishes:
         volume = volumes.get(wish.volume)
         if volume is None or volume.tenant_id != tenant.pk:
             faults.append(_("There is no volume %(id)s in this tenant.") % {"id": wish.volume})
+        elif volume.pk in own_volumes:
+            faults.append(_("“%(name)s” is its home or its own disk.") % {"name": volume.name})
         elif fault := _fault_of(actor, volume, cluster, wish):
             faults.append(fault)
     if faults:
@@ -68,15 +140,17 @@ def mount(
             _("See your volumes under Storage."),
             fields={"volumes": faults},
         )
-    Mount.objects.bulk_create(
-        Mount(
-            volume=_mounted(volumes[wish.volume], wish),
-            holder=holder,
-            path=wish.path,
-            read_only=wish.read_only,
-            version=wish.version,
-        )
-        for wish in wishes
+    return volumes
+
+
+def _row(holder: UUID, volume: Volume, wish: MountWish, turn: str = "") -> Mount:
+    return Mount(
+        volume=_mounted(volume, wish),
+        holder=holder,
+        path=wish.path,
+        read_only=wish.read_only,
+        version=wish.version,
+        turn=turn,
     )
 
 
@@ -136,52 +210,41 @@ def may_mount(volume: Volume, user: Any, *, read_only: bool) -> bool:
     return bool(volume.owner_id == user) or volume.shared in shared
 
 
-@dataclass(frozen=True)
-class Offer:
-    """A way to mount a volume, as a form offers it."""
-
-    label: str
-    wish: MountWish
-
-
-def offers(actor: Actor) -> dict[str, Offer]:
-    """Return how the actor may mount the volumes of their tenants, by a key for forms. One query."""
-    rows = access.visible(actor).filter(bin_until=None).exclude(phase__in=(Phase.FAILED, Phase.DELETING))
-    theirs = rows.filter(Q(owner=actor.user, is_main=False) | ~Q(shared=Shared.NO)).select_related("tenant")
-    found: dict[str, Offer] = {}
-    ready = Snapshot.objects.filter(volume=OuterRef("pk"), number__isnull=False, phase=Phase.READY)
-    rows = theirs.annotate(has_version=Exists(ready)).order_by("name", "pk")
-    for volume in rows[:MOST_OFFERED]:
-        facts = {"name": volume.name, "tenant": volume.tenant.name, "path": path_for(volume)}
-        texts = {
-            True: _("%(name)s of %(tenant)s at %(path)s, to read"),
-            False: _("%(name)s of %(tenant)s at %(path)s, to read and write"),
-        }
-        for read_only, text in texts.items():
-            if may_mount(volume, actor.user.pk, read_only=read_only):
-                wish = MountWish(volume=volume.pk, path=path_for(volume), read_only=read_only)
-                found[f"{volume.pk}:{'r' if read_only else 'w'}"] = Offer(text % facts, wish)
-        if volume.has_version and may_mount(volume, actor.user.pk, read_only=True):
-            text = _("%(name)s of %(tenant)s at %(path)s, its latest version")
-            wish = MountWish(volume=volume.pk, path=path_for(volume), version=LATEST)
-            found[f"{volume.pk}:v"] = Offer(text % facts, wish)
-    return found
-
-
-def path_for(volume: Volume) -> str:
-    """Return where a form mounts the volume: its name, with dashes for what a path cannot have."""
-    name = re.sub(r"[^\w.-]+", "-", volume.name, flags=re.ASCII).strip("-.")
-    return f"/volumes/{name or volume.pk}"
+def wished(mounts: Iterable[Mount]) -> list[tuple[str, MountWish]]:
+    """Return what was asked for by those of the mounts that were chosen and stay, each with its volume's name."""
+    kept = [one for one in chosen(mounts) if one.turn != Turn.GOING]
+    return [
+        (
+            one.volume.rights.name,
+            MountWish(
+                volume=one.volume.rights.pk, path=one.path, read_only=one.read_only, version=one.version
+            ),
+        )
+        for one in kept
+    ]
 
 
 # --- for runs
 
 
 def mounts_of(holders: Iterable[UUID]) -> dict[UUID, list[Mount]]:
-    """Return the mounts by holder, in order of their paths. One query."""
-    found: dict[UUID, list[Mount]] = {}
+    """Return by holder what its present run mounts, or its next if there is none, in order of the paths. One query."""
+    return _by_holder(_rows(holders).in_force())
+
+
+def all_of(holders: Iterable[UUID]) -> dict[UUID, list[Mount]]:
+    """Return by holder what its present run mounts and what its next run will. One query."""
+    return _by_holder(_rows(holders))
+
+
+def _rows(holders: Iterable[UUID]) -> Mounts:
     rows = Mount.objects.filter(holder__in=list(holders)).order_by("path")
-    for one in rows.select_related("volume__tenant", "volume__cluster", "volume__source__volume"):
+    return rows.select_related("volume__tenant", "volume__cluster", "volume__source__volume")
+
+
+def _by_holder(rows: Iterable[Mount]) -> dict[UUID, list[Mount]]:
+    found: dict[UUID, list[Mount]] = {}
+    for one in rows:
         found.setdefault(one.holder, []).append(one)
     return found
 
@@ -225,8 +288,13 @@ def own(mounts: Iterable[Mount]) -> list[Mount]:
     return [one for one in mounts if one.path in (HOME_PATH, DISK_PATH)]
 
 
+def chosen(mounts: Iterable[Mount]) -> list[Mount]:
+    """Return the mounts that the holder's person chose: all but home and own disk."""
+    return [one for one in mounts if one.path not in (HOME_PATH, DISK_PATH)]
+
+
 def as_json(mounts: Iterable[Mount]) -> list[Mapping[str, Any]]:
-    """Return what was chosen at the launch, as the API shows it: without home and own disk."""
+    """Return what was chosen, as the API shows it."""
     return [
         {
             "volume": str(one.volume.rights.pk),
@@ -235,6 +303,5 @@ def as_json(mounts: Iterable[Mount]) -> list[Mapping[str, Any]]:
             "path": one.path,
             "read_only": one.read_only,
         }
-        for one in mounts
-        if one.path not in (HOME_PATH, DISK_PATH)
+        for one in chosen(mounts)
     ]

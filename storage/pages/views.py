@@ -130,7 +130,8 @@ def volume(request: HttpRequest, id: UUID) -> HttpResponse:
         "use": uses_of([found.pk]).get(found.pk, NO_USE),
         "may_manage": may_manage,
         "may_open": sessions.may_open(actor, found),
-        "moves": found.phase in MOVING or any(row.phase in MOVING for row in taken),
+        "moves": found.phase in MOVING,
+        "copies_move": any(row.phase in MOVING for row in taken),
     }
     return render(request, "storage/volume.html", context, status=status)
 

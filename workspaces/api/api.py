@@ -128,10 +128,11 @@ class WorkspaceView(OneWorkspaceView):
         return Response(workspace_json(self.workspace, self.actor))
 
     @extend_schema(
-        summary=gettext_noop("Change its name, size, lifetime"),
+        summary=gettext_noop("Change its name, size, lifetime, volumes"),
         description=(
-            "A size that is changed while it runs takes effect at the next start: `restart_needed` and `next_size` "
-            "say so. A lifetime that is changed counts from now. All of it is changed, or nothing."
+            "A size, or volumes, that are changed while it runs take effect at the next start: `pending_restart`, "
+            "`next_size` and `next_volumes` say so. `volumes` replaces the whole list. A lifetime that is changed "
+            "counts from now. All of it is changed, or nothing."
         ),
         request=ChangeBody,
         responses=answers({200: WorkspaceShape}, 404, 409, 422, 501),

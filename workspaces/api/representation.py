@@ -20,6 +20,7 @@ from quotas import reasons, reclaim
 from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
 from storage import mounting
+from storage.models import Mount, Turn
 from workspaces.access import is_own
 from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
@@ -66,14 +67,29 @@ def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], 
     # A claim that waits holds nothing to return.
     asked = reclaim.asked(one.run for one in workspaces if one.phase != Phase.WAITING or one.ending)
     jump = known_jump()
-    mounts = mounting.mounts_of(one.pk for one in workspaces)
+    mounts = mounting.all_of(one.pk for one in workspaces)
 
     def describe(workspace: Workspace, actor: Actor) -> Json:
         queue = queues.get(workspace.run) if workspace.run else None
         body = _workspace_json(workspace, actor, queue, asked.get(workspace.run), jump)
-        return {**body, "volumes": mounting.as_json(mounts.get(workspace.pk, ()))}
+        return {**body, **_changes(workspace, mounts.get(workspace.pk, []))}
 
     return describe
+
+
+def _changes(workspace: Workspace, mounts: list[Mount]) -> Json:
+    """Volumes that it mounts, and what the next start changes: size, volumes."""
+    remounts = any(one.turn for one in mounts)
+    is_pending = {"size": workspace.next_size is not None, "volumes": remounts}
+    pending = [name for name, is_so in is_pending.items() if is_so]
+    return {
+        "volumes": mounting.as_json(one for one in mounts if one.turn != Turn.COMING),
+        "restart_needed": bool(pending),
+        "pending_restart": pending,
+        "next_volumes": mounting.as_json(one for one in mounts if one.turn != Turn.GOING)
+        if remounts
+        else None,
+    }
 
 
 def _workspace_json(
@@ -117,7 +133,6 @@ def _workspace_json(
         "reclaim": reclaim_json(asked) if asked else None,
         "max_runtime_minutes": workspace.max_runtime_minutes,
         "notify": workspace.notify,
-        "restart_needed": workspace.next_size is not None,
         "next_size": next_size_json(workspace),
         "idle": {"since": None, "stops_at": None, "busy_by": []},
         "last_event": workspace.last_event,

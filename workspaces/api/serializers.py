@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
@@ -127,6 +127,11 @@ class ChangeBody(SettingsBody):
     """Changes to an existing workspace; fields that are left out stay."""
 
     name = serializers.CharField(required=False, max_length=63)
+    volumes = MountBody(
+        many=True,
+        required=False,
+        help_text="All that it mounts from the next start on, beside home and disk.",
+    )
 
 
 class ExtendBody(StrictSerializer):
@@ -157,17 +162,18 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         priority=body["priority"],
         max_runtime_minutes=body.get("max_runtime_minutes"),
         notify=body.get("notify", True),
-        volumes=[
-            MountWish(
-                volume=one["volume"],
-                path=one["path"],
-                read_only=one["read_only"],
-                version=one["version"] or "",
-            )
-            for one in body.get("volumes", ())
-        ],
+        volumes=wishes_of(body["volumes"]),
         not_built=not_built(body),
     )
+
+
+def wishes_of(volumes: Iterable[Mapping[str, Any]]) -> list[MountWish]:
+    return [
+        MountWish(
+            volume=one["volume"], path=one["path"], read_only=one["read_only"], version=one["version"] or ""
+        )
+        for one in volumes
+    ]
 
 
 def size_asked(body: Mapping[str, Any]) -> SizeAsked:
@@ -192,6 +198,7 @@ def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
         disk_mib=body.get("disk_mib"),
         lifetime=Lifetime(minutes=body["max_runtime_minutes"]) if "max_runtime_minutes" in body else None,
         notify=body.get("notify"),
+        volumes=wishes_of(body["volumes"]) if "volumes" in body else None,
     )
 
 
@@ -333,8 +340,16 @@ class WorkspaceShape(serializers.Serializer[Any]):
     )
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
-    restart_needed = serializers.BooleanField(help_text="A change of its size waits for the next start.")
+    restart_needed = serializers.BooleanField(help_text="A change waits for the next start.")
+    pending_restart = serializers.ListField(
+        child=serializers.ChoiceField(choices=["size", "volumes"]), help_text="What the next start changes."
+    )
     next_size = NextSizeShape(allow_null=True, help_text="The size that it has from then on.")
+    next_volumes = serializers.ListField(
+        child=serializers.DictField(),
+        allow_null=True,
+        help_text="The volumes that it mounts from then on; null: the same.",
+    )
     idle = IdleShape()
     last_event = serializers.IntegerField()
 

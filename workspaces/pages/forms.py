@@ -18,7 +18,8 @@ from accounts.forms import show_refusal
 from accounts.models import Tenant
 from quotas.models import Pool
 from quotas.pools.needs import GpuAsked
-from storage.mounting import MountWish, Offer
+from storage.choosing import Offer, of_choices
+from storage.mounting import MountWish
 from workspaces.launch.launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
 from workspaces.models import Image
 from workspaces.runs.lifetime import LONGEST_MINUTES
@@ -291,9 +292,7 @@ class LaunchForm(forms.Form):
 
     def mounts(self) -> list[MountWish]:
         """Return the volumes that are ticked; where both ways are, that which writes."""
-        ticked = [self.offers[key].wish for key in self.cleaned_data.get("volumes", ())]
-        by_volume = {wish.volume: wish for wish in sorted(ticked, key=lambda wish: not wish.read_only)}
-        return list(by_volume.values())
+        return of_choices(self.offers, self.cleaned_data.get("volumes", ()))
 
     def refuse(self, refusal: Refusal) -> None:
         """Show the faults of a refused launch at their fields."""

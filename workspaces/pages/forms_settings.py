@@ -10,9 +10,11 @@ from django.http import QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts.access import Actor
 from accounts.errors import Refusal
 from accounts.forms import show_refusal
 from quotas.models import Flavor, Pool
+from storage import choosing, mounting
 from workspaces.models import Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.runs.lifetime import LONGEST_MINUTES
@@ -44,22 +46,32 @@ class SettingsForm(forms.Form):
         empty_value=None,
         help_text=_("While it runs, a new time counts from now. Files are kept."),
     )
+    volumes = forms.MultipleChoiceField(
+        label=_("Volumes"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("While it runs, other volumes are mounted at the next start."),
+    )
     notify = forms.BooleanField(label=_("Notify me when it is ready, fails or stops"), required=False)
 
-    def __init__(self, data: QueryDict | None, workspace: Workspace) -> None:
+    def __init__(self, data: QueryDict | None, actor: Actor, workspace: Workspace) -> None:
         size = Size.of_next(workspace)
+        mounts = mounting.all_of([workspace.pk]).get(workspace.pk, [])
+        self.offers, ticked = choosing.offers_for(actor, workspace.tenant, workspace.pool.cluster, mounts)
         self.asked = size.asked()
         initial = {
             "name": workspace.name,
             "flavor": self.asked.flavor or AS_IT_IS,
             "max_runtime_minutes": workspace.max_runtime_minutes or "",
             "notify": workspace.notify,
+            "volumes": ticked,
         }
         super().__init__(data, initial=initial, label_suffix="")
         pools = flavors_by_pool(workspace)
         self.parts = {part.value: part for pool in pools for part in parts_of(pool, pools[pool])}
         self._choose("flavor", sizes(size, pools, self.parts.values()))
         self._choose("max_runtime_minutes", lifetimes(workspace.max_runtime_minutes))
+        self._choose("volumes", [(key, offer.label) for key, offer in self.offers.items()])
 
     def _choose(self, name: str, choices: list[Any]) -> None:
         field = self.fields[name]
@@ -80,6 +92,7 @@ class SettingsForm(forms.Form):
             if "max_runtime_minutes" in changed
             else None,
             notify=data["notify"] if "notify" in changed else None,
+            volumes=choosing.of_choices(self.offers, data["volumes"]) if "volumes" in changed else None,
         )
 
     def refuse(self, refusal: Refusal) -> None:

@@ -9,6 +9,8 @@ import shlex
 from typing import Any
 
 from accounts.access import Actor
+from storage.models import LATEST
+from storage.mounting import MountWish, all_of, wished
 from workspaces import access
 from workspaces.api.representation import number
 from workspaces.launch.repositories import without_credentials
@@ -37,9 +39,7 @@ def body_of_form(form: LaunchForm) -> dict[str, Any]:
         body |= _size_of_form(form)
     return body | _filled(
         disk_mib=(data.get("disk_gib") or 0) * 1024,
-        volumes=[
-            {"volume": str(one.volume), "path": one.path, "read_only": one.read_only} for one in form.mounts()
-        ],
+        volumes=[_mount(wish) for wish in form.mounts()],
         max_runtime_minutes=data.get("max_runtime_minutes"),
         repository=without_credentials(data.get("repository") or ""),
         env=data.get("env"),
@@ -89,11 +89,19 @@ def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
         }
     return body | _filled(
         disk_mib=workspace.disk_mib,
+        volumes=[_mount(wish) for _name, wish in wished(all_of([workspace.pk]).get(workspace.pk, ()))],
         max_runtime_minutes=workspace.max_runtime_minutes,
         env=workspace.env if own else None,
         repository=without_credentials(workspace.repository) if own else None,
         **({} if workspace.notify else {"notify": False}),
     )
+
+
+def _mount(wish: MountWish) -> dict[str, Any]:
+    version = (
+        {"version": wish.version if wish.version == LATEST else int(wish.version)} if wish.version else {}
+    )
+    return {"volume": str(wish.volume), "path": wish.path, "read_only": wish.read_only, **version}
 
 
 def _filled(**values: Any) -> dict[str, Any]:

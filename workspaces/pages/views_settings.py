@@ -33,7 +33,7 @@ def settings(request: HttpRequest, id: UUID) -> HttpResponse:
     may_change = access.is_own(actor, workspace) and access.may_launch(actor, workspace.tenant)
     if not may_change or workspace.desired == Desired.DELETED:
         return workspace_page(request, workspace, "settings")
-    form = SettingsForm(request.POST if request.method == "POST" else None, workspace)
+    form = SettingsForm(request.POST if request.method == "POST" else None, actor, workspace)
     if request.method == "POST" and form.is_valid():
         try:
             changed = change(actor, workspace, form.change())

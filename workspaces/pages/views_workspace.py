@@ -30,7 +30,7 @@ from workspaces.models import Desired, Phase, Workspace
 from workspaces.runs import lifecycle, lifetime
 from workspaces.sizes.estimate import alternatives
 from workspaces.sizes.sizing import Size
-from workspaces.state import jupyter
+from workspaces.state import jupyter, runs
 
 from .same_launch import body_of_workspace, curl
 from .timeline import start_took, timeline
@@ -132,6 +132,7 @@ def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str
         "workspace": workspace,
         "verb": verb,
         "is_own": is_own,
+        "is_changing": runs.is_changing(workspace),
         "made_for": homes.made_for(workspace.pk),
     }
     return render(request, "workspaces/question.html", context)

@@ -1,11 +1,12 @@
-"""Change an existing workspace: its name, size, disk, lifetime. All of it or nothing.
+"""Change an existing workspace: its name, size, disk, lifetime, volumes. All of it or nothing.
 
-A size that is changed during a run is kept beside the row until the next start, and an event says so: the run goes on
-as it was admitted, under its own claim.
+A size that is changed during a run is kept beside the row until the next start, and so are mounts; an event says so:
+the run goes on as it was admitted, under its own claim.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -19,7 +20,8 @@ from accounts.errors import Conflict, Invalid
 from quotas import admission
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.models import Claim
-from storage import homes
+from storage import homes, mounting
+from storage.mounting import MountWish
 from workspaces.access import require_own
 from workspaces.launch import longest
 from workspaces.launch.launch import check_disk, check_name, name_taken, needs, refuse_beyond_storage
@@ -45,13 +47,13 @@ class Change:
     disk_mib: int | None = None
     lifetime: Lifetime | None = None
     notify: bool | None = None
+    volumes: Sequence[MountWish] | None = None
 
     @property
     def named(self) -> dict[str, object]:
         """Requested fields, and the new name, for the audit trail."""
-        names = [
-            name for name in ("size", "disk_mib", "lifetime", "notify") if getattr(self, name) is not None
-        ]
+        fields = ("size", "disk_mib", "lifetime", "notify", "volumes")
+        names = [name for name in fields if getattr(self, name) is not None]
         return {"changed": names} | ({"name": self.name} if self.name is not None else {})
 
 
@@ -70,6 +72,7 @@ def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
                 wanted.disk_mib is not None and _add_disk(row, wanted.disk_mib),
                 wanted.lifetime is not None and _give_lifetime(row, wanted.lifetime),
                 wanted.notify is not None and _notify(row, wanted.notify),
+                wanted.volumes is not None and _mount(actor, row, wanted.volumes),
             ]
             return any(changed)
     except IntegrityError as error:
@@ -194,3 +197,15 @@ def _notify(row: Workspace, notify: bool) -> bool:
     changed = row.notify != notify
     row.notify = notify
     return changed
+
+
+def _mount(actor: Actor, row: Workspace, volumes: Sequence[MountWish]) -> bool:
+    """Replace what it mounts beside its home and own disk: now, or at the next start if it has a run."""
+    was_changing, paths = mounting.is_changing(row.pk), [row.image.home]
+    if not mounting.change(actor, row.tenant, row.pool.cluster, row.pk, volumes, paths):
+        return False
+    if mounting.is_changing(row.pk):
+        add_event(row, "remounted_later")
+    else:
+        add_event(row, "volumes_stay" if was_changing else "remounted")
+    return True

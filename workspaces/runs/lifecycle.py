@@ -74,7 +74,7 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
         return start(actor, workspace)
     with allowed(actor, workspace, "restart"):
         require_own(actor, workspace)
-        if workspace.next_size is not None:  # it needs a new claim: do not end this run for a refusal
+        if runs.is_changing(workspace):  # it needs a new claim: do not end this run for a refusal
             refuse_unknown(workspace.pool.cluster)
     return restart_run(actor, workspace, "restarting")
 

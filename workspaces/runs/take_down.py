@@ -9,7 +9,7 @@ from accounts.errors import Refusal
 from clusters.mirror import Mirror
 from quotas import admission
 from quotas.models import Claim
-from storage import homes
+from storage import homes, mounting
 from workspaces.cluster.look import may_have_a_pod, pods_of
 from workspaces.cluster.proof import delete_pod, note_pods
 from workspaces.launch import longest
@@ -136,7 +136,7 @@ def _become_deleted(row: Workspace) -> None:
 def _become_stopped(row: Workspace, ending: Ending) -> None:
     row.ready_at = row.started_at = None
     row.node = ""
-    runs.take_up_size(row)
+    runs.take_up_changes(row)
     if ending == Ending.FAILED:
         return
     move(row, Move.REST)
@@ -148,7 +148,7 @@ def _become_stopped(row: Workspace, ending: Ending) -> None:
 def _ask_again(workspace: Workspace) -> None:
     """Put a new claim into the queue. The workspace fails if limits or nodes are too small for it by now."""
     with changing(workspace.pk) as row:
-        runs.take_up_size(row)
+        runs.take_up_changes(row)
         longest.fit(row)
         try:
             runs.begin(row, claim_for(row), "requested")
@@ -161,4 +161,5 @@ def _ask_again(workspace: Workspace) -> None:
 
 def _begin(workspace: Workspace, successor: Claim, code: str) -> None:
     with changing(workspace.pk) as row:
+        mounting.take_up(row.pk)
         runs.begin(row, successor, code)

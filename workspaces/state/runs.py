@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from quotas import admission
 from quotas.models import Claim
+from storage import mounting
 from workspaces.models import Ending, Phase, Step, Workspace
 from workspaces.sizes.sizing import Size
 
@@ -43,8 +44,13 @@ def advance(workspace: Workspace) -> None:
     workspace.message_code, workspace.message_data = f"doing_{workspace.step}", {}
 
 
+def take_up_changes(workspace: Workspace) -> None:
+    """Apply the size and the mounts that were asked for during a run. Inside `changing`, with no run on."""
+    mounting.take_up(workspace.pk)
+    take_up_size(workspace)
+
+
 def take_up_size(workspace: Workspace) -> None:
-    """Apply the size that was asked for during a run. Inside `changing`, with no run on."""
     size = Size.of_next(workspace)
     workspace.next_size = None
     for name, value in size.fields.items():
@@ -54,8 +60,13 @@ def take_up_size(workspace: Workspace) -> None:
 def keeps_units(workspace: Workspace) -> bool:
     """Return True if the next run takes over an ending run's units: reports on its claim concern the next run too."""
     return workspace.ending == Ending.INTERRUPTED or (
-        workspace.ending == Ending.RESTART and workspace.next_size is None
+        workspace.ending == Ending.RESTART and not is_changing(workspace)
     )
+
+
+def is_changing(workspace: Workspace) -> bool:
+    """Return True if the next run is to have another size or other mounts, for which it needs a claim of its own."""
+    return workspace.next_size is not None or mounting.is_changing(workspace.pk)
 
 
 def claim_of(workspace: Workspace, *states: Claim.State) -> Claim | None:

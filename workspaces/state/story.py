@@ -81,6 +81,11 @@ LINES: dict[str, Line] = {
         _("Its size is %(size)s from its next start."), _("Restart it to use that size now.")
     ),
     "size_stays": Line(_("It keeps its size: %(size)s.")),
+    "remounted": Line(_("The list of volumes that it mounts was changed.")),
+    "remounted_later": Line(
+        _("The volumes that it mounts change at its next start."), _("Restart it to mount them now.")
+    ),
+    "volumes_stay": Line(_("It keeps the volumes that it mounts.")),
     "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
     "lifetime_changed": Line(_("Its lifetime is %(span)s from now on.")),
     "lifetime_capped": Line(

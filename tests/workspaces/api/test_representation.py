@@ -95,7 +95,9 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "max_runtime_minutes": None,
         "notify": True,
         "restart_needed": False,
+        "pending_restart": [],
         "next_size": None,
+        "next_volumes": None,
         "idle": {"since": None, "stops_at": None, "busy_by": []},
         "last_event": 10,
     }
