@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
+
+from django.db import connection
 
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from tests.shared.played_api import Object
@@ -32,6 +35,20 @@ def after(calls: int, error: BaseException) -> Callable[..., None]:
             raise problem
 
     return call
+
+
+@contextmanager
+def killed_after(statements: int) -> Iterator[None]:
+    """Kill the worker before a statement to the database. Uncommitted changes are lost."""
+    fuse = after(statements, Killed())
+
+    def execute(run: Any, sql: str, *rest: Any) -> Any:
+        if "pg_advisory_unlock" not in sql and not sql.startswith(("SAVEPOINT", "ROLLBACK", "RELEASE")):
+            fuse()
+        return run(sql, *rest)
+
+    with connection.execute_wrapper(execute), suppress(Killed):
+        yield
 
 
 def check_events(row: Workspace) -> None:

@@ -6,14 +6,14 @@ run is reported twice or out of order. When all is quiet again, the cluster has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 from unittest import TestCase
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -43,6 +43,7 @@ from tests.workspaces.runs.faults import (
     after,
     check_events,
     is_alive,
+    killed_after,
 )
 from tests.workspaces.specs import spec
 from workspaces.launch.launch import launch
@@ -50,20 +51,6 @@ from workspaces.models import Desired, Workspace
 from workspaces.runs import lifecycle, lifetime
 from workspaces.runs.changes import Change, Lifetime, change
 from workspaces.sizes.sizing import SizeAsked
-
-
-@contextmanager
-def killed_after(statements: int) -> Iterator[None]:
-    """Kill the worker before a statement to the database. Uncommitted changes are lost."""
-    fuse = after(statements, Killed())
-
-    def execute(run: Any, sql: str, *rest: Any) -> Any:
-        if "pg_advisory_unlock" not in sql and not sql.startswith(("SAVEPOINT", "ROLLBACK", "RELEASE")):
-            fuse()
-        return run(sql, *rest)
-
-    with connection.execute_wrapper(execute), suppress(Killed):
-        yield
 
 
 def place(body: Object) -> tuple[str, str]:

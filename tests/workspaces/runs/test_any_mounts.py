@@ -30,8 +30,7 @@ from tests.cast import make_cast
 from tests.sampling import rare
 from tests.shared.looking import PlayedMirror, look
 from tests.shared.played_api import Object, PlayedApi
-from tests.workspaces.runs.faults import ROUNDS_OF_QUIET, ROUNDS_UNTIL_QUIET, is_alive
-from tests.workspaces.runs.test_any_order import killed_after
+from tests.workspaces.runs.faults import ROUNDS_OF_QUIET, ROUNDS_UNTIL_QUIET, is_alive, killed_after
 from tests.workspaces.specs import spec
 from workspaces.launch.launch import launch
 from workspaces.models import Desired, Workspace
