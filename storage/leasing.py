@@ -71,10 +71,15 @@ def _by_holder(mounts: Iterable[Mount], names: Mapping[UUID, str]) -> dict[UUID,
 
 
 def lease_of(mount: Mount, holder_name: str) -> Lease | None:
-    """Return the lease that a mount needs; None for a home that several nodes can mount: its runs share it."""
+    """Return the lease that a mount needs; None for a home that several nodes can mount: its runs share it.
+
+    A copy that does not have its files yet keeps the run in the queue, where it holds no GPU.
+    """
     volume = mount.volume
     is_exclusive = volume.access not in (Access.MANY, Access.READ)
-    if volume.kind == Kind.HOME and not is_exclusive:
+    is_copy = volume.source_id is not None and not volume.is_version
+    is_being_made = is_copy and volume.phase == Phase.PENDING
+    if volume.kind == Kind.HOME and not is_exclusive and not is_being_made:
         return None
     return Lease(
         volume=volume.pk,
@@ -83,6 +88,7 @@ def lease_of(mount: Mount, holder_name: str) -> Lease | None:
         holder_name=holder_name,
         writes=not mount.read_only,
         is_exclusive=is_exclusive,
+        is_being_made=is_being_made,
     )
 
 

@@ -127,6 +127,11 @@ class ExtendBody(StrictSerializer):
 
 class CloneBody(StrictSerializer):
     name = serializers.CharField(required=False, max_length=63, help_text="Left out: one that is free.")
+    files = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="With a copy of its home and disk, and the volumes that it mounts.",
+    )
 
 
 def not_built(body: Mapping[str, Any]) -> list[str]:

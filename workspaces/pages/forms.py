@@ -294,6 +294,11 @@ class LaunchForm(forms.Form):
         """Return the volumes that are ticked; where both ways are, that which writes."""
         return of_choices(self.offers, self.cleaned_data.get("volumes", ()))
 
+    @property
+    def own_paths(self) -> list[str]:
+        """Paths at which the chosen image has its home."""
+        return [image.home for image in self.images if image.slug == self.cleaned_data.get("image")]
+
     def refuse(self, refusal: Refusal) -> None:
         """Show the faults of a refused launch at their fields."""
         show_refusal(self, refusal, self._called)

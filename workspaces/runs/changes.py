@@ -157,12 +157,11 @@ def _asks_no_more(wanted: dict[str, Any], waiting: Claim) -> bool:
 
 
 def _add_disk(row: Workspace, disk_mib: int) -> bool:
-    if row.disk_mib == disk_mib:
+    there = homes.disk_mib(mounting.mounts_of([row.pk]).get(row.pk, ()))
+    if there == disk_mib:
         return False
-    if row.disk_mib:
-        text = _("Its local disk cannot become larger or smaller yet.")
-        hint = _("Launch a new workspace with another disk, and copy what you need.")
-        raise Invalid("disk_stays", text, hint, fields={"disk_mib": [text]})
+    if there:
+        return _grow_disk(row, disk_mib)
     if faults := check_disk(disk_mib):
         raise Invalid("invalid", _("It cannot have this disk."), _("Choose another size."), fields=faults)
     if row.desired != Desired.STOPPED or row.ending:
@@ -173,6 +172,17 @@ def _add_disk(row: Workspace, disk_mib: int) -> bool:
     row.disk_mib = disk_mib
     add_event(row, "disk_added", mib=disk_mib)
     return True
+
+
+def _grow_disk(row: Workspace, disk_mib: int) -> bool:
+    try:
+        grows = homes.grow_disk(row.pk, disk_mib)
+    except Invalid as refusal:
+        texts = refusal.fields.get("size_mib", [refusal.message])
+        raise Invalid(refusal.code, refusal.message, refusal.hint, fields={"disk_mib": texts}) from None
+    row.disk_mib = disk_mib
+    add_event(row, "disk_grown", mib=disk_mib)
+    return grows
 
 
 def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:
