@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -50,15 +50,30 @@ class Estimate(When):
     reasons: list[dict[str, str]]
 
 
+@dataclass(frozen=True)
+class Needs:
+    """Volumes that a request without a holder would mount in a cluster: where they are, and the leases on them."""
+
+    affinities: Affinities = ()
+    leases: tuple[Lease, ...] = ()
+
+
 class Estimator:
     """Forecasts for one person. Each pool is read once, whatever the number of sizes."""
 
-    def __init__(self, without: UUID | None = None, nodes: Mapping[UUID, PoolNodes] | None = None) -> None:
-        """Ignore the waiting claim `without`, which the request would replace. `nodes`: pools already read."""
+    def __init__(
+        self,
+        without: UUID | None = None,
+        nodes: Mapping[UUID, PoolNodes] | None = None,
+        needs: Mapping[UUID, Needs] | None = None,
+    ) -> None:
+        """Ignore the waiting claim `without`, which the request would replace. `nodes`: pools already read. `needs`: by
+        cluster, those of requests without a holder."""
         self._without = without
+        self._needs = needs or {}
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
         self._nodes = dict(nodes or {})
-        self._bound: dict[UUID | None, Affinities] = {}
+        self._bound: dict[UUID, Affinities] = {}
         self._leased: dict[UUID, tuple[tuple[Lease, ...], tuple[Lease, ...]]] = {}
 
     def look_at(self, these: Iterable[Claim], beside: Iterable[Claim] = ()) -> None:
@@ -112,9 +127,12 @@ class Estimator:
 
     def _only(self, claim: Claim) -> frozenset[str] | None:
         """Return the nodes that the volumes of the claim's holder let it start on; None: any."""
-        if claim.holder_id not in self._bound:
-            self._bound[claim.holder_id] = holders.affinities_of([claim]).get(claim.holder_id, [])
-        return nodes_to_follow(self._bound[claim.holder_id], self._nodes[claim.pool_id].nodes)
+        holder = _holder_of(claim)
+        key = holder or claim.pool.cluster_id
+        if key not in self._bound:
+            bound = holders.affinities_of([claim]) if holder else {key: self._of(claim).affinities}
+            self._bound[key] = bound.get(key, [])
+        return nodes_to_follow(self._bound[key], self._nodes[claim.pool_id].nodes)
 
     def _state(self, claim: Claim) -> PoolState:
         """Return the pool's state with this claim last in the queue, in place of the request it was read with."""
@@ -126,10 +144,15 @@ class Estimator:
 
     def _leases(self, claim: Claim) -> tuple[tuple[Lease, ...], tuple[Lease, ...]]:
         """Return the leases that the claim's holder needs, and those that runs hold on the same volumes."""
-        if claim.holder_id not in self._leased:
-            wanted = leases.wanted([claim.holder_id])
-            self._leased[claim.holder_id] = wanted.get(claim.holder_id, ()), leases.held(wanted)
-        return self._leased[claim.holder_id]
+        holder = _holder_of(claim)
+        key = holder or claim.pool.cluster_id
+        if key not in self._leased:
+            wanted = leases.wanted([key]) if holder else {key: self._of(claim).leases}
+            self._leased[key] = wanted.get(key, ()), leases.held(wanted)
+        return self._leased[key]
+
+    def _of(self, claim: Claim) -> Needs:
+        return self._needs.get(claim.pool.cluster_id, Needs())
 
     def _see(self, pools: Iterable[Pool]) -> None:
         """Load the nodes of these pools, unless known."""
@@ -153,6 +176,11 @@ class Estimator:
         queues = {pool: [*by_pool[pool.id], claim] for pool, claim in unknown.items()}
         for pk, state in pool_state.read_all(queues, self._nodes).items():
             self._states[pk, state.waiting[-1].tenant] = state
+
+
+def _holder_of(claim: Claim) -> UUID | None:
+    """Return who made the request; None for one that is only estimated."""
+    return claim.holder_id
 
 
 def _estimate(**known: Any) -> Estimate:

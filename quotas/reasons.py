@@ -241,6 +241,10 @@ REASONS = {
         _("“%(volume)s” is in use by %(by)s. A run that writes to it has it alone."),
         _("Starts automatically when it is free. Ask them to stop, or mount it read-only if they read, too."),
     ),
+    "volume_being_made": (
+        _("The volume “%(volume)s” is being created: its files are copied first."),
+        _("Starts automatically when the copy is there. No GPU is held meanwhile."),
+    ),
     "no_free_cpu": (
         _("You requested %(asked)s CPU cores, and the suitable nodes have at most %(free)s free."),
         GIVEN_BACK,

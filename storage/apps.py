@@ -19,7 +19,7 @@ class StorageConfig(AppConfig):
         from . import ledger, limits, notices, trail_words
         from .cluster.keeper import Keeper
         from .files import sessions
-        from .leasing import Leases
+        from .mounts.leasing import Leases
 
         beside.register(Keeper)
         leases.register(Leases())

@@ -26,8 +26,8 @@ from quotas.allowed import storage
 from . import enqueue
 from .access import RELATED, require_create, require_manage
 from .cluster.look import changing
-from .leasing import Leases
 from .models import LARGEST_MIB, SMALLEST_MIB, Kind, Phase, Shared, Volume
+from .mounts.leasing import Leases
 from .sources import NOTHING, Source, refuse_binned, source_of
 
 IN_BIN = timedelta(days=7)
@@ -96,7 +96,7 @@ def change(actor: Actor, volume: Volume, wanted: Mapping[str, Any]) -> bool:
             refuse_binned(row)
             if faults := _faults_of_name(wanted.get("name", row.name)):
                 raise _invalid(faults)
-            grows = "size_mib" in wanted and _grow(row, wanted["size_mib"])
+            grows = "size_mib" in wanted and grow(row, wanted["size_mib"])
             for name in {"name", "shared"} & wanted.keys():
                 setattr(row, name, wanted[name])
             if wanted.get("main"):
@@ -107,8 +107,8 @@ def change(actor: Actor, volume: Volume, wanted: Mapping[str, Any]) -> bool:
     return grows
 
 
-def _grow(row: Volume, size_mib: int) -> bool:
-    """Request another size. Less is possible only where a growth failed, and above what is there."""
+def grow(row: Volume, size_mib: int) -> bool:
+    """Request another size of a locked volume. Less is possible only where a growth failed, and above what is there."""
     if size_mib == row.requested_mib:
         return False
     if not SMALLEST_MIB <= size_mib <= LARGEST_MIB:

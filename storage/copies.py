@@ -19,8 +19,8 @@ from . import access, enqueue
 from .changes import Wish, create
 from .cluster.look import changing
 from .ending import end, in_use, lock
-from .leasing import Leases
 from .models import Kind, Phase, Snapshot, Volume
+from .mounts.leasing import Leases
 from .sources import Source, refuse_binned, refuse_uncopied
 
 MOST_SNAPSHOTS = 20  # of a volume

@@ -10,8 +10,8 @@ from django.utils import timezone
 from accounts.locks import locked
 
 from . import enqueue
-from .leasing import Leases
 from .models import Phase, Snapshot, Volume
+from .mounts.leasing import Leases
 
 MOST_VERSIONS = 10  # beyond that a new one ends the oldest that nothing needs
 

@@ -21,9 +21,14 @@ def find(dataset: Volume, version: str) -> Snapshot | None:
     return versions.filter(number=int(version), phase__in=USABLE).first()
 
 
+def mounted(version: Snapshot) -> Volume | None:
+    """Return the volume by which runs mount the version; None before the first of them."""
+    return Volume.objects.filter(source=version, is_version=True, deleted_at=None, bin_until=None).first()
+
+
 def volume_of(version: Snapshot) -> Volume:
     """Return the volume by which runs mount the version, made if it is the first time. Within the dataset's lock."""
-    there = Volume.objects.filter(source=version, is_version=True, deleted_at=None, bin_until=None).first()
+    there = mounted(version)
     if there is not None:
         return there
     dataset = version.volume

@@ -66,6 +66,21 @@ def require_own(actor: Actor, workspace: Workspace) -> None:
         )
 
 
+def may_copy_files(actor: Actor, workspace: Workspace) -> bool:
+    """Return True if the actor may read the workspace's home and disk: its owner, or an owner of the tenant."""
+    return may_launch(actor, workspace.tenant) and may_manage(actor, workspace) and not workspace.deleted_at
+
+
+def require_files(actor: Actor, workspace: Workspace) -> None:
+    if not may_copy_files(actor, workspace):
+        raise NotAllowed(
+            "not_your_files",
+            _("Only %(owner)s or an owner of the tenant can copy these files.")
+            % {"owner": workspace.owner.get_username()},
+            _("Clone it without its files, or ask them."),
+        )
+
+
 def may_manage(actor: Actor, workspace: Workspace) -> bool:
     """Return True if the actor may stop, extend and delete the workspace and read its logs."""
     role = role_in(actor, workspace.tenant)

@@ -14,6 +14,7 @@ urlpatterns = [
     path("workspaces/<uuid:id>/settings/", views_settings.settings, name="workspace-settings"),
     path("workspaces/<uuid:id>/open/", views_workspace.open_jupyter, name="workspace-open"),
     path("workspaces/<uuid:id>/instead/", views_settings.instead, name="workspace-instead"),
+    path("workspaces/<uuid:id>/clone/", views_settings.clone_workspace, name="workspace-clone"),
     path("workspaces/<uuid:id>/delete/", views_workspace.delete, name="workspace-delete"),
     path("workspaces/<uuid:id>/<str:verb>/", views_workspace.act, name="workspace-act"),
     path("tenants/", views_tenant.tenants, name="tenants"),

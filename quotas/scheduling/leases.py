@@ -20,6 +20,8 @@ class Leases:
     def in_the_way(self, claim: Waiting) -> Reason | None:
         """Return which of its volumes the claim has to wait for, and for whom; None if it may have them all."""
         for lease in claim.leases:
+            if lease.is_being_made:
+                return Reason("volume_being_made", {"volume": lease.name})
             others = {other.holder_name for other in self._taken[lease.volume] if lease.excludes(other)}
             if others:
                 return Reason("volume_in_use", {"volume": lease.name, "by": sorted(others)[:MOST_NAMES]})

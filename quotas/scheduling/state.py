@@ -159,6 +159,8 @@ class Lease:
     holder_name: str
     writes: bool = False
     is_exclusive: bool = False
+    # Nobody can mount the volume yet.
+    is_being_made: bool = False
 
     def excludes(self, other: Lease) -> bool:
         """Return True if the two runs must not be at the same time."""

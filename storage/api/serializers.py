@@ -11,8 +11,8 @@ from rest_framework import serializers
 from accounts.rest.serializers import StrictSerializer
 from storage import problems, versions
 from storage.copies import LONGEST_NOTE
-from storage.leasing import NO_USE, Use, uses_of
 from storage.models import LARGEST_MIB, Access, Kind, Phase, Shared, Snapshot, Volume
+from storage.mounts.leasing import NO_USE, Use, uses_of
 
 
 class SourceBody(StrictSerializer):

@@ -20,9 +20,9 @@ from clusters.isolation.deciding import refuse_unknown
 from quotas import admission
 from quotas.models import Claim
 from storage import access, enqueue
-from storage.leasing import Leases, lease_of_session
 from storage.models import Access, FilesPhase, FilesSession, Kind, Mount, Phase, Volume
-from storage.mounting import may_mount
+from storage.mounts.leasing import Leases, lease_of_session
+from storage.mounts.mounting import may_mount
 from storage.sources import refuse_binned
 
 MOST_OF_A_PERSON = 3

@@ -28,8 +28,8 @@ from storage.api.serializers import problem_of
 from storage.cluster.keeper import MOVING
 from storage.copies import LONGEST_NOTE
 from storage.files import sessions
-from storage.leasing import NO_USE, uses_of
 from storage.models import Phase, Snapshot, Volume
+from storage.mounts.leasing import NO_USE, uses_of
 
 from .forms import CloneForm, CreateForm, NameForm, NoteForm, SizeForm, TransferForm
 

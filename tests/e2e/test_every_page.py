@@ -127,6 +127,7 @@ NOT_READ = {
     "volumes/<uuid:id>/restore/",
     "volumes/<uuid:id>/snapshot/",
     "volumes/<uuid:id>/transfer/",
+    "workspaces/<uuid:id>/clone/",
     "workspaces/<uuid:id>/open/",
     "workspaces/sparklines/",
 }

@@ -259,6 +259,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/metrics/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/clone/": (NO_SUCH_METHOD, "302 403 302 302 302 404 302"),
     "workspaces/<uuid:id>/settings/": (SEEN_PAGE, "422 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/instead/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),

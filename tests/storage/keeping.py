@@ -11,7 +11,7 @@ import pytest
 from clusters.models import Installation
 from storage import changes
 from storage.cluster.look import look
-from storage.models import Volume
+from storage.models import Snapshot, Volume
 from tests.cast import Cast
 from tests.shared.looking import listed
 
@@ -42,6 +42,23 @@ def keep(volume: Volume, done: Callable[[Volume], bool], seconds: float = ENOUGH
             pytest.fail(f"still {row.phase}: {row.problem} {row.problem_data}")
         look(row, listed(row.cluster, row.tenant.namespace), Installation.current_id())
         time.sleep(0.02)
+
+
+def settle(row: Snapshot, phase: str = "ready") -> Snapshot:
+    """Look at the copy's volume again and again until the copy is as expected."""
+    deadline = time.monotonic() + ENOUGH_SECONDS
+    while True:
+        now = Snapshot.objects.select_related("volume__tenant").get(pk=row.pk)
+        if now.phase == phase:
+            return now
+        assert time.monotonic() < deadline, (now.phase, now.problem, now.problem_data)
+        look_at(now.volume)
+        time.sleep(0.02)
+
+
+def look_at(volume: Volume) -> None:
+    row = Volume.objects.select_related("tenant", "cluster", "source__volume__tenant").get(pk=volume.pk)
+    look(row, listed(row.cluster, row.tenant.namespace), Installation.current_id())
 
 
 def in_phase(phase: str) -> Callable[[Volume], bool]:

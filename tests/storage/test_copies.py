@@ -14,23 +14,20 @@ from django.utils import timezone
 from accounts.access import Actor
 from accounts.errors import Conflict, Invalid, NotThere
 from clusters.api import Api
-from clusters.models import Installation
 from quotas import admission
 from storage import changes, copies, versions
 from storage.api.serializers import volumes_json
 from storage.cluster import snapshots
-from storage.cluster.look import look
 from storage.ending import MOST_VERSIONS
 from storage.models import LATEST, Mount, Snapshot, Volume
-from storage.mounting import MountWish
+from storage.mounts.mounting import MountWish
 from storage.sources import Source
 from tests.cast import Cast
 from tests.shared.clients import api as client_of
 from tests.shared.clients import ask
 from tests.shared.driving import claim_of, drive
 from tests.shared.driving import in_phase as run_in_phase
-from tests.shared.looking import listed
-from tests.storage.keeping import ENOUGH_SECONDS, created, in_phase, keep
+from tests.storage.keeping import ENOUGH_SECONDS, created, in_phase, keep, look_at, settle
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
@@ -43,23 +40,6 @@ CLAIM, SNAPSHOT, CONTENT = "PersistentVolumeClaim", "VolumeSnapshot", "VolumeSna
 @pytest.fixture
 def dataset(house: Cast) -> Volume:
     return keep(created(house), in_phase("ready"))
-
-
-def settle(row: Snapshot, phase: str = "ready") -> Snapshot:
-    """Look at the copy's volume again and again until the copy is as expected."""
-    deadline = time.monotonic() + ENOUGH_SECONDS
-    while True:
-        now = Snapshot.objects.select_related("volume__tenant").get(pk=row.pk)
-        if now.phase == phase:
-            return now
-        assert time.monotonic() < deadline, (now.phase, now.problem, now.problem_data)
-        look_at(now.volume)
-        time.sleep(0.02)
-
-
-def look_at(volume: Volume) -> None:
-    row = Volume.objects.select_related("tenant", "cluster", "source__volume__tenant").get(pk=volume.pk)
-    look(row, listed(row.cluster, row.tenant.namespace), Installation.current_id())
 
 
 def published(house: Cast, dataset: Volume, note: str = "") -> Snapshot:

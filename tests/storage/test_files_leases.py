@@ -22,9 +22,9 @@ from storage.cluster.look import look
 from storage.files import look as files_look
 from storage.files import sessions
 from storage.files.look import IDLE
-from storage.leasing import Leases, uses_of
 from storage.models import FilesSession, Volume
-from storage.mounting import MountWish
+from storage.mounts.leasing import Leases, uses_of
+from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.shared.driving import claim_of, drive
 from tests.shared.driving import in_phase as run_in_phase

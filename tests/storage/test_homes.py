@@ -10,8 +10,9 @@ from django.utils import timezone
 from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.models import Scope
-from storage import changes, homes
+from storage import changes
 from storage.models import Kind, Mount, Phase, Volume
+from storage.mounts import homes
 from tests.cast import Cast
 from tests.shared.clients import ask, script
 from workspaces.launch.launch import LaunchSpec, launch

@@ -18,7 +18,7 @@ from quotas.models import Claim, TenantLimit
 from storage import changes
 from storage.api.serializers import volumes_json
 from storage.models import Mount, Volume
-from storage.mounting import MountWish
+from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.shared.concurrency import at_once
 from tests.shared.driving import claim_of, drive, in_phase, told

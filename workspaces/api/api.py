@@ -29,6 +29,7 @@ from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
 from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
+from storage.mounts import foreseen
 from workspaces import access
 from workspaces.cluster.logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
 from workspaces.gateway.scripts import hand_out
@@ -251,8 +252,9 @@ class CloneView(OneWorkspaceView):
     @extend_schema(
         summary=gettext_noop("Launch another with the same settings"),
         description=(
-            "Files are not copied. Of somebody else's workspace, environment and repository are left out: they are "
-            "private."
+            "`files`: with a copy of its home and disk as they are now, for its owner and owners of the tenant; it "
+            "starts once the copies are there. Of somebody else's workspace, environment and repository are left "
+            "out: they are private."
         ),
         request=CloneBody,
         responses=answers({202: WorkspaceShape}, 404, 409, 422, 429),
@@ -352,8 +354,15 @@ class EstimateView(APIView):
         body = checked(LaunchBody, request)
         tenant, spec = tenant_by_slug(actor, body["tenant"]), spec_of(body)
         refuse_not_built(spec.not_built)
-        _image, size = check(tenant, spec)
-        forecast, others = estimate(tenant, actor.user, size, body.get("max_runtime_minutes"))
+        image, size = check(tenant, spec)
+        forecast, others = estimate(
+            tenant,
+            actor.user,
+            size,
+            body.get("max_runtime_minutes"),
+            needs=foreseen.needs(actor, tenant, size.pool.cluster, spec.volumes, [image.home]),
+            is_bound=bool(spec.volumes),
+        )
         kept = {
             name: value for name, value in dict(request.data).items() if name not in REPLACED_BY_ALTERNATIVES
         }

@@ -19,8 +19,8 @@ from clusters.models import Cluster, Installation
 from quotas import reasons, reclaim
 from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
-from storage import mounting
 from storage.models import Mount, Turn
+from storage.mounts import homes, mounting
 from workspaces.access import is_own
 from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
@@ -78,11 +78,12 @@ def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], 
 
 
 def _changes(workspace: Workspace, mounts: list[Mount]) -> Json:
-    """Volumes that it mounts, and what the next start changes: size, volumes."""
+    """What it mounts, the size of its own disk, which grows by itself too, and what the next start changes."""
     remounts = any(one.turn for one in mounts)
     is_pending = {"size": workspace.next_size is not None, "volumes": remounts}
     pending = [name for name, is_so in is_pending.items() if is_so]
     return {
+        "disk_mib": homes.disk_mib(mounts) or workspace.disk_mib,
         "volumes": mounting.as_json(one for one in mounts if one.turn != Turn.COMING),
         "restart_needed": bool(pending),
         "pending_restart": pending,
@@ -108,7 +109,6 @@ def _workspace_json(
         "gpu_memory_mib": gpu_memory_mib(workspace),
         "cpu": number(workspace.cpu_millicores / 1000),
         "memory_mib": workspace.memory_mib,
-        "disk_mib": workspace.disk_mib,
         "env": workspace.env if own else None,
         "repository": workspace.repository if own else None,
         "priority": workspace.priority,

@@ -16,7 +16,7 @@ from quotas.models.pools import LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB
 from quotas.pools.needs import GpuAsked
 from quotas.scheduling.forecast import Confidence
 from storage.models import LATEST
-from storage.mounting import LONGEST_PATH, VERSION, MountWish
+from storage.mounts.mounting import LONGEST_PATH, VERSION, MountWish
 from workspaces.launch.launch import ENV_NAME, LaunchSpec, refuse_not_built
 from workspaces.models import Desired, Event, Image, Phase, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime
@@ -142,6 +142,11 @@ class ExtendBody(StrictSerializer):
 
 class CloneBody(StrictSerializer):
     name = serializers.CharField(required=False, max_length=63, help_text="Left out: one that is free.")
+    files = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="With a copy of its home and disk, and the volumes that it mounts.",
+    )
 
 
 def not_built(body: Mapping[str, Any]) -> list[str]:

@@ -18,8 +18,8 @@ from quotas.models import Claim, Pool
 from quotas.namespaces import ensuring
 from quotas.namespaces.manifests import tenant_labels
 from quotas.pools.nodes import unwell_nodes
-from storage import mounting
 from storage.models import Mount
+from storage.mounts import mounting
 from workspaces.access import owner_may_use
 from workspaces.models import Workspace
 from workspaces.state import jupyter

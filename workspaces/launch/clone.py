@@ -1,4 +1,5 @@
-"""Launch with the settings of another workspace, for anyone who may launch in its tenant. Files are never copied.
+"""Launch with the settings of another workspace, for anyone who may launch in its tenant. Its files are copied only if
+that is asked for, by who may read them.
 
 The owner's private settings (environment, repository) are copied only into the owner's own clones.
 """
@@ -9,6 +10,8 @@ import re
 from itertools import chain, count
 
 from accounts.access import Actor
+from storage.mounts import homes, mounting
+from storage.mounts.mounting import MountWish
 from workspaces import access
 from workspaces.models import Workspace
 from workspaces.sizes.sizing import Size
@@ -18,8 +21,17 @@ from .launch import LONGEST_NAME, LaunchSpec, launch
 from .repositories import VARIABLE
 
 
-def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace:
-    """Launch a copy like any new workspace: with the same checks, limits and queue."""
+def clone(actor: Actor, source: Workspace, name: str | None = None, *, files: bool = False) -> Workspace:
+    """Launch a copy like any new workspace: with the same checks, limits and queue.
+
+    `files`: with a copy of its home and disk, and with the volumes that it mounts, as far as the actor may.
+    """
+    volumes: list[MountWish] = []
+    left_out: list[str] = []
+    mounts = mounting.all_of([source.pk]).get(source.pk, [])
+    if files:
+        access.require_files(actor, source)
+        volumes, left_out = mounting.mountable(actor, source.tenant, source.pool.cluster, mounts)
     own = access.is_own(actor, source)
     secret_env = source.secret.clear_env() if own else {}
     repository = secret_env.pop(VARIABLE, source.repository)
@@ -30,14 +42,17 @@ def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace
             name=name or free_name(actor, source),
             image=source.image.slug,
             size=Size.of_next(source).asked(),
-            disk_mib=source.disk_mib,
+            disk_mib=homes.disk_mib(mounts) or source.disk_mib,
             env=source.env if own else {},
             secret_env=secret_env,
             repository=repository if own else "",
             priority=source.priority if actor.is_admin else min(source.priority, 0),
             max_runtime_minutes=longest.at_most(source.tenant, source.max_runtime_minutes),
             notify=source.notify,
+            volumes=volumes,
             settings_of=source,
+            with_files=files,
+            left_out=left_out,
         ),
     )
 

@@ -19,9 +19,9 @@ from accounts.trail import audit
 from quotas import admission
 from quotas.allowed import storage
 from quotas.models import Claim
-from storage import homes, mounting
 from storage.models import Kind, Volume
-from storage.mounting import MountWish
+from storage.mounts import homes, mounting
+from storage.mounts.mounting import MountWish
 from workspaces.access import require_launch
 from workspaces.models import Image, Phase, Step, Workspace, WorkspaceSecret
 from workspaces.sizes.sizing import Size, SizeAsked, resolve
@@ -65,6 +65,10 @@ class LaunchSpec:
     notify: bool = True
     volumes: Sequence[MountWish] = ()
     settings_of: Workspace | None = None  # source of a clone, named in an event
+    with_files: bool = (
+        False  # a copy of the source's home and disk, instead of the person's home and an empty disk
+    )
+    left_out: Sequence[str] = ()  # names of volumes that the clone does not mount
     not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
 
@@ -82,8 +86,7 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
             image, size = check(tenant, spec)
             minutes = longest.granted(tenant, spec.max_runtime_minutes)
             home = homes.main_home(actor.user, tenant, size.pool.cluster)
-            home_mib = 0 if home else size.pool.cluster.home_mib
-            refuse_beyond_storage(tenant, actor.user, disk_mib=spec.disk_mib, home_mib=home_mib)
+            refuse_beyond_storage(tenant, actor.user, new_storage(spec, size, home))
             return _write(actor, tenant, image, size, home, replace(spec, max_runtime_minutes=minutes))
     except Refusal as refusal:
         audit.record(actor, "workspace.launch", tenant=tenant, outcome="refused", data={"code": refusal.code})
@@ -159,12 +162,18 @@ def name_taken(name: str) -> Conflict:
     )
 
 
-def refuse_beyond_storage(tenant: Tenant, owner: User, *, disk_mib: int, home_mib: int = 0) -> None:
+def new_storage(spec: LaunchSpec, size: Size, home: Volume | None) -> dict[str, int]:
+    """Return by kind how many MiB the launch adds to what there is."""
+    if spec.settings_of is not None and spec.with_files:
+        return homes.sizes_of_own(spec.settings_of.pk)
+    return {Kind.DISK: spec.disk_mib, Kind.HOME: 0 if home else size.pool.cluster.home_mib}
+
+
+def refuse_beyond_storage(tenant: Tenant, owner: User, asked: Mapping[str, int]) -> None:
     hint = _(
         "A first home counts too. Request a smaller disk, delete storage that nobody needs, or ask your admin for more "
         "quota."
     )
-    asked: dict[str, int] = {Kind.HOME: home_mib, Kind.DISK: disk_mib}
     storage.refuse_beyond(tenant, owner, asked, field="disk_mib", hint=hint)
 
 
@@ -221,7 +230,9 @@ def _write(
     claim = admission.request(**needs(workspace, size), most_waiting=MOST_WAITING)
     runs.begin(workspace, claim, "requested")
     if spec.settings_of is not None:
-        add_source_event(workspace, spec.settings_of)
+        add_source_event(workspace, spec.settings_of, spec.with_files)
+    if spec.left_out:
+        add_event(workspace, "volumes_left_out", names=", ".join(spec.left_out))
     try:
         workspace.save(force_insert=True)
     except IntegrityError as error:
@@ -230,28 +241,31 @@ def _write(
         raise name_taken(spec.name) from None
     secrets = keys.new_secrets({**spec.secret_env, **as_secret(spec.repository)})
     WorkspaceSecret.objects.create(workspace=workspace, **secrets)
-    give_storage(actor, workspace, home, spec.volumes)
+    give_storage(actor, workspace, home, spec)
     write_events(workspace)
     announce(workspace)
     audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
     return workspace
 
 
-def give_storage(
-    actor: Actor, workspace: Workspace, home: Volume | None, wishes: Sequence[MountWish]
-) -> None:
+def give_storage(actor: Actor, workspace: Workspace, home: Volume | None, spec: LaunchSpec) -> None:
     tenant, cluster = workspace.tenant, workspace.pool.cluster
-    homes.mount_home(actor.user, tenant, cluster, workspace.pk, home)
-    if workspace.disk_mib:
-        homes.add_disk(actor.user, tenant, cluster, workspace.pk, workspace.name, workspace.disk_mib)
-    mounting.mount(actor, tenant, cluster, workspace.pk, wishes, [workspace.image.home])
-
-
-def add_source_event(workspace: Workspace, source: Workspace) -> None:
-    if source.owner_id == workspace.owner_id:
-        add_event(workspace, "cloned", name=source.name)
+    if spec.settings_of is not None and spec.with_files:
+        homes.copy_own(actor, workspace.pk, workspace.name, spec.settings_of.pk)
     else:
-        add_event(workspace, "cloned_of_another", name=source.name, owner=source.owner.get_username())
+        homes.mount_home(actor.user, tenant, cluster, workspace.pk, home)
+        if workspace.disk_mib:
+            homes.add_disk(actor.user, tenant, cluster, workspace.pk, workspace.name, workspace.disk_mib)
+    mounting.mount(actor, tenant, cluster, workspace.pk, spec.volumes, [workspace.image.home])
+
+
+def add_source_event(workspace: Workspace, source: Workspace, with_files: bool) -> None:
+    files = "_with_files" if with_files else ""
+    if source.owner_id == workspace.owner_id:
+        add_event(workspace, f"cloned{files}", name=source.name)
+    else:
+        owner = source.owner.get_username()
+        add_event(workspace, f"cloned{files}_of_another", name=source.name, owner=owner)
 
 
 def claim_for(workspace: Workspace) -> Claim:

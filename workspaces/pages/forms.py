@@ -18,8 +18,8 @@ from accounts.forms import show_refusal
 from accounts.models import Tenant
 from quotas.models import Pool
 from quotas.pools.needs import GpuAsked
-from storage.choosing import Offer, of_choices
-from storage.mounting import MountWish
+from storage.mounts.choosing import Offer, of_choices
+from storage.mounts.mounting import MountWish
 from workspaces.launch.launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
 from workspaces.models import Image
 from workspaces.runs.lifetime import LONGEST_MINUTES
@@ -293,6 +293,11 @@ class LaunchForm(forms.Form):
     def mounts(self) -> list[MountWish]:
         """Return the volumes that are ticked; where both ways are, that which writes."""
         return of_choices(self.offers, self.cleaned_data.get("volumes", ()))
+
+    @property
+    def own_paths(self) -> list[str]:
+        """Paths at which the chosen image has its home."""
+        return [image.home for image in self.images if image.slug == self.cleaned_data.get("image")]
 
     def refuse(self, refusal: Refusal) -> None:
         """Show the faults of a refused launch at their fields."""

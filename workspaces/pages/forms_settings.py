@@ -14,7 +14,9 @@ from accounts.access import Actor
 from accounts.errors import Refusal
 from accounts.forms import show_refusal
 from quotas.models import Flavor, Pool
-from storage import choosing, mounting
+from storage.mounts import choosing, mounting
+from workspaces import access
+from workspaces.launch.clone import free_name
 from workspaces.models import Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.runs.lifetime import LONGEST_MINUTES
@@ -98,6 +100,25 @@ class SettingsForm(forms.Form):
     def refuse(self, refusal: Refusal) -> None:
         """Show the faults at their fields."""
         show_refusal(self, refusal, lambda name: OTHER_NAMES.get(name, name))
+
+
+class CloneForm(forms.Form):
+    """A new workspace with the settings of another, and with its files if they may be copied."""
+
+    name = forms.CharField(label=_("Name"), max_length=63, widget=plain_text())
+    with_files = forms.BooleanField(
+        label=_("With a copy of its files"),
+        required=False,
+        help_text=_(
+            "A home of its own with the files of this home, and the same for the local disk. It also mounts the same "
+            "volumes, where you can. It starts when the copies are there."
+        ),
+    )
+
+    def __init__(self, data: QueryDict | None, actor: Actor, workspace: Workspace) -> None:
+        super().__init__(data, initial={"name": free_name(actor, workspace)}, label_suffix="")
+        if not access.may_copy_files(actor, workspace):
+            del self.fields["with_files"]
 
 
 class InsteadForm(forms.Form):

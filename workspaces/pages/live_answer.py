@@ -16,6 +16,7 @@ from accounts.errors import Invalid
 from accounts.models import Tenant
 from quotas.accounting import budgets
 from quotas.queries import limits_for, pools_for
+from storage.mounts import foreseen
 from workspaces.launch.repositories import holds_credentials, without_credentials
 from workspaces.sizes.estimate import Alternative, estimate
 from workspaces.sizes.sizing import Found, found, resolve
@@ -49,10 +50,14 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
     try:
         size = pools[0].size if pools and asked.gpu else resolve(tenant, asked)
     except Invalid as refusal:
-        texts = [text for texts in refusal.fields.values() for text in texts]
-        return context | {"fault": (texts or [refusal.message])[0]}
+        return context | {"fault": fault_of(refusal)}
     minutes = form.cleaned_data.get("max_runtime_minutes")
-    forecast, others = estimate(tenant, actor.user, size, minutes, form.nodes)
+    mounts = form.mounts()
+    try:
+        needs = foreseen.needs(actor, tenant, size.pool.cluster, mounts, form.own_paths)
+    except Invalid as refusal:
+        return context | {"fault": fault_of(refusal)}
+    forecast, others = estimate(tenant, actor.user, size, minutes, form.nodes, needs, is_bound=bool(mounts))
     return context | {
         "forecast": forecast,
         "size": size,
@@ -60,6 +65,10 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
         "pool": form.pools.get(size.pool.slug) or pools_for(actor, [size.pool])[0],
         "alternatives": offered(others, tenant),
     }
+
+
+def fault_of(refusal: Invalid) -> str:
+    return next((text for texts in refusal.fields.values() for text in texts), refusal.message)
 
 
 def choices(pools: list[Found], form: LaunchForm, root: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from accounts.access import Actor
 from storage.models import LATEST
-from storage.mounting import MountWish, all_of, wished
+from storage.mounts.mounting import MountWish, all_of, wished
 from workspaces import access
 from workspaces.api.representation import number
 from workspaces.launch.repositories import without_credentials

@@ -17,7 +17,7 @@ from accounts.models import Tenant
 from accounts.once import done_once
 from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant
-from storage import choosing
+from storage.mounts import choosing
 from workspaces.launch import launch as launching
 from workspaces.launch.clone import free_name
 from workspaces.models import Image

@@ -15,10 +15,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.errors import SHOWN_IN_PLACE
 from accounts.rest.actors import actor_of
 from workspaces import access
+from workspaces.launch.clone import clone
 from workspaces.models import Desired
 from workspaces.runs.changes import change
 
-from .forms_settings import InsteadForm, SettingsForm
+from .forms_settings import CloneForm, InsteadForm, SettingsForm
 from .views_workspace import workspace_page
 
 
@@ -30,9 +31,11 @@ def settings(request: HttpRequest, id: UUID) -> HttpResponse:
     workspace = access.get(actor, id)
     if request.method == "POST":
         access.require_own(actor, workspace)
+    may_clone = access.may_launch(actor, workspace.tenant) and not workspace.deleted_at
+    clone_form = CloneForm(None, actor, workspace) if may_clone else None
     may_change = access.is_own(actor, workspace) and access.may_launch(actor, workspace.tenant)
     if not may_change or workspace.desired == Desired.DELETED:
-        return workspace_page(request, workspace, "settings")
+        return workspace_page(request, workspace, "settings", clone=clone_form)
     form = SettingsForm(request.POST if request.method == "POST" else None, actor, workspace)
     if request.method == "POST" and form.is_valid():
         try:
@@ -43,7 +46,30 @@ def settings(request: HttpRequest, id: UUID) -> HttpResponse:
             if changed:
                 messages.success(request, _("Saved."))
             return redirect("workspace-settings", id=id)
-    return workspace_page(request, workspace, "settings", status=422 if form.errors else 200, form=form)
+    return workspace_page(
+        request, workspace, "settings", status=422 if form.errors else 200, form=form, clone=clone_form
+    )
+
+
+@login_required
+@require_POST
+def clone_workspace(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Launch another with the same settings, and show it."""
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    access.require_launch(actor, workspace.tenant)
+    form = CloneForm(request.POST, actor, workspace)
+    if not form.is_valid():
+        messages.error(request, str(next(iter(form.errors.values()))[0]))
+        return redirect("workspace-settings", id=id)
+    try:
+        made = clone(
+            actor, workspace, form.cleaned_data["name"], files=form.cleaned_data.get("with_files", False)
+        )
+    except SHOWN_IN_PLACE as refusal:
+        messages.error(request, f"{refusal.message} {refusal.hint}")
+        return redirect("workspace-settings", id=id)
+    return redirect("workspace", id=made.pk)
 
 
 @never_cache

@@ -21,7 +21,7 @@ from accounts.errors import SHOWN_IN_PLACE, Refusal
 from accounts.notices import inbox
 from accounts.rest.actors import actor_of
 from quotas.estimates import Estimator
-from storage import homes
+from storage.mounts import homes
 from workspaces import access
 from workspaces.api.representation import event_json, workspace_json
 from workspaces.gateway import hosts, passes

@@ -18,8 +18,8 @@ from clusters.unknown_causes import count, digest_of
 from quotas import admission
 from quotas.models import Claim
 from quotas.namespaces import ensuring
-from storage import mounting
 from storage.cluster.look import hold
+from storage.mounts import mounting
 from workspaces import enqueue
 from workspaces.cluster import drivers, manifests, observe
 from workspaces.cluster.look import binding_modes, look_at

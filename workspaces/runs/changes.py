@@ -20,8 +20,9 @@ from accounts.errors import Conflict, Invalid
 from quotas import admission
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.models import Claim
-from storage import homes, mounting
-from storage.mounting import MountWish
+from storage.models import Kind
+from storage.mounts import homes, mounting
+from storage.mounts.mounting import MountWish
 from workspaces.access import require_own
 from workspaces.launch import longest
 from workspaces.launch.launch import check_disk, check_name, name_taken, needs, refuse_beyond_storage
@@ -157,22 +158,32 @@ def _asks_no_more(wanted: dict[str, Any], waiting: Claim) -> bool:
 
 
 def _add_disk(row: Workspace, disk_mib: int) -> bool:
-    if row.disk_mib == disk_mib:
+    there = homes.disk_mib(mounting.mounts_of([row.pk]).get(row.pk, ()))
+    if there == disk_mib:
         return False
-    if row.disk_mib:
-        text = _("Its local disk cannot become larger or smaller yet.")
-        hint = _("Launch a new workspace with another disk, and copy what you need.")
-        raise Invalid("disk_stays", text, hint, fields={"disk_mib": [text]})
+    if there:
+        return _grow_disk(row, disk_mib)
     if faults := check_disk(disk_mib):
         raise Invalid("invalid", _("It cannot have this disk."), _("Choose another size."), fields=faults)
     if row.desired != Desired.STOPPED or row.ending:
         text = _("A local disk can be added while it is stopped.")
         raise Conflict("stop_first", text, _("Stop it, add the disk, start it."), fields={"disk_mib": [text]})
-    refuse_beyond_storage(row.tenant, row.owner, disk_mib=disk_mib)
+    refuse_beyond_storage(row.tenant, row.owner, {Kind.DISK: disk_mib})
     homes.add_disk(row.owner, row.tenant, row.pool.cluster, row.pk, row.name, disk_mib)
     row.disk_mib = disk_mib
     add_event(row, "disk_added", mib=disk_mib)
     return True
+
+
+def _grow_disk(row: Workspace, disk_mib: int) -> bool:
+    try:
+        grows = homes.grow_disk(row.pk, disk_mib)
+    except Invalid as refusal:
+        texts = refusal.fields.get("size_mib", [refusal.message])
+        raise Invalid(refusal.code, refusal.message, refusal.hint, fields={"disk_mib": texts}) from None
+    row.disk_mib = disk_mib
+    add_event(row, "disk_grown", mib=disk_mib)
+    return grows
 
 
 def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from quotas import admission
 from quotas.models import Claim
 from quotas.reclaim import ASKED_BACK
-from storage import mounting
+from storage.mounts import mounting
 from workspaces import enqueue
 from workspaces.models import Desired, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs

@@ -18,7 +18,7 @@ from accounts.trail import audit
 from clusters.isolation.deciding import refuse_unknown
 from quotas import admission
 from quotas.allowed import storage
-from storage import homes
+from storage.mounts import homes
 from workspaces import enqueue
 from workspaces.access import require_manage, require_own
 from workspaces.launch import longest

@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
 from quotas.models import Claim
-from storage import mounting
+from storage.mounts import mounting
 from workspaces import measures
 from workspaces.cluster.look import read_anew
 from workspaces.cluster.observe import explain_trouble

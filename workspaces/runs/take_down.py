@@ -9,7 +9,7 @@ from accounts.errors import Refusal
 from clusters.mirror import Mirror
 from quotas import admission
 from quotas.models import Claim
-from storage import homes, mounting
+from storage.mounts import homes, mounting
 from workspaces.cluster.look import may_have_a_pod, pods_of
 from workspaces.cluster.proof import delete_pod, note_pods
 from workspaces.launch import longest

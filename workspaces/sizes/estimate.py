@@ -11,7 +11,7 @@ from uuid import UUID
 
 from accounts.models import Tenant, User
 from quotas import sharing
-from quotas.estimates import Estimate, Estimator
+from quotas.estimates import Estimate, Estimator, Needs
 from quotas.models import Claim, Flavor
 from quotas.pools.nodes import PoolNodes
 
@@ -54,10 +54,20 @@ def estimate(
     size: Size,
     minutes: int | None = None,
     nodes: Mapping[UUID, PoolNodes] | None = None,
+    needs: Mapping[UUID, Needs] | None = None,
+    *,
+    is_bound: bool = False,
 ) -> tuple[Estimate, list[Alternative]]:
-    """Return the forecast for this size, and alternatives if it does not start now. Writes nothing."""
-    looks, asked = Estimator(nodes=nodes), size.asked_by(tenant, user, minutes)
-    others = _others(tenant, user, size, minutes)
+    """Return the forecast for this size, and alternatives if it does not start now. Writes nothing.
+
+    `needs`: volumes that it would mount, by cluster. `is_bound`: alternatives of the same cluster only.
+    """
+    looks, asked = Estimator(nodes=nodes, needs=needs), size.asked_by(tenant, user, minutes)
+    others = [
+        other
+        for other in _others(tenant, user, size, minutes)
+        if not is_bound or other[1].pool.cluster_id == size.pool.cluster_id
+    ]
     looks.look_at((other for _alternative, other in others), beside=[asked])
     outlook = looks.estimate(asked, with_times=True)
     return outlook, [] if outlook["starts_now"] else _starting_now(looks, others)

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from quotas import admission
 from quotas.models import Claim
-from storage import mounting
+from storage.mounts import mounting
 from workspaces.models import Ending, Phase, Step, Workspace
 from workspaces.sizes.sizing import Size
 

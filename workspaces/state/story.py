@@ -66,6 +66,14 @@ LINES: dict[str, Line] = {
             "which are private. Files were not copied."
         )
     ),
+    "cloned_with_files": Line(_("It has the settings of “%(name)s”, and a copy of its files.")),
+    "cloned_with_files_of_another": Line(
+        _(
+            "It has the settings of “%(name)s”, which belongs to %(owner)s, and a copy of its files: without its "
+            "environment and repository, which are private."
+        )
+    ),
+    "volumes_left_out": Line(_("It does not mount %(names)s: you cannot mount these volumes.")),
     # Lifetime.
     "stops_soon": Line(
         _("Its lifetime ends in %(minutes)s min: it stops then. Files are kept."),
@@ -87,6 +95,7 @@ LINES: dict[str, Line] = {
     ),
     "volumes_stay": Line(_("It keeps the volumes that it mounts.")),
     "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
+    "disk_grown": Line(_("Its local disk grows to %(mib)s MiB.")),
     "lifetime_changed": Line(_("Its lifetime is %(span)s from now on.")),
     "lifetime_capped": Line(
         _("It runs for %(span)s at most from now on: an admin set that for its tenant."),

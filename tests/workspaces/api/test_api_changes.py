@@ -11,6 +11,8 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from clusters.models import Cluster
 from quotas.models import Claim, Flavor, Pool
+from storage import changes
+from storage.models import Volume
 from tests.cast import NETWORKS, Cast
 from tests.shared.clients import ask, script
 from tests.shared.workspace_rows import make_flavor, make_workspace
@@ -126,14 +128,20 @@ def test_it_does_not_move_to_a_cluster_without_its_files(cast: Cast) -> None:
 # --- Disk, lifetime, notify
 
 
-def test_a_disk_can_be_added_while_it_is_stopped_and_then_stays(cast: Cast) -> None:
+def test_a_disk_can_be_added_while_it_is_stopped_and_then_grows(cast: Cast) -> None:
     stopped = make_workspace(cast, cast.bob, Phase.STOPPED)
     assert patch(cast, stopped, {"disk_mib": 1}).status_code == 422
     assert patch(cast, stopped, {"disk_mib": 2048}).json()["disk_mib"] == 2048
-    for other in (0, 1024, 4096):
+    for other, code in ((0, "invalid"), (1024, "cannot_shrink")):
         answer = patch(cast, stopped, {"disk_mib": other})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "disk_stays")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, code)
+        assert list(answer.json()["error"]["fields"]) == ["disk_mib"]
     assert patch(cast, stopped, {"disk_mib": 2048}).status_code == 200
+    assert patch(cast, stopped, {"disk_mib": 4096}).json()["disk_mib"] == 4096
+    disk = Volume.objects.get(made_for=stopped.pk)
+    assert (disk.requested_mib, stopped.events.filter(code="disk_grown").count()) == (4096, 1)
+    changes.change(cast.bob, disk, {"size_mib": 8192})  # by itself, on its own page
+    assert patch(cast, stopped, {}).json()["disk_mib"] == 8192
     running = make_workspace(cast, cast.bob, name="running")
     answer = patch(cast, running, {"disk_mib": 2048})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "stop_first")

@@ -7,29 +7,18 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from storage.choosing import offers_for
-from storage.models import Access, Kind, Mount, Phase, Volume
-from storage.mounting import all_of
+from storage.models import Kind, Mount, Volume
+from storage.mounts.choosing import offers_for
+from storage.mounts.mounting import all_of
 from tests.cast import Cast
 from tests.shared.clients import ask, script
 from tests.shared.played_api import PlayedApi
+from tests.workspaces.datasets import body, dataset
 from tests.workspaces.play import Play
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
 
 pytestmark = pytest.mark.django_db
-
-
-def dataset(cast: Cast, name: str, **values: Any) -> Volume:
-    first: dict[str, Any] = {
-        "tenant": cast.demo, "owner": cast.alice.user, "cluster": cast.cluster, "kind": Kind.DATASET,
-        "requested_mib": 64, "phase": Phase.READY, "access": Access.MANY,
-    }  # fmt: skip
-    return Volume.objects.create(name=name, **first | values)
-
-
-def body(volume: Volume, **more: Any) -> dict[str, Any]:
-    return {"volume": str(volume.pk), "path": f"/{volume.name}", **more}
 
 
 def patch(play: Play, *volumes: Any) -> Any:

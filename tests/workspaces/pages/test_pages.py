@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.credentials import ssh_keys
-from storage import homes
+from storage.mounts import homes
 from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace

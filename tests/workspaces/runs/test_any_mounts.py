@@ -22,10 +22,10 @@ from accounts.access import Actor
 from accounts.errors import Refusal
 from quotas import admission
 from quotas.models import Claim
-from storage import mounting
-from storage.leasing import Leases
 from storage.models import Access, Kind, Mount, Phase, Volume
-from storage.mounting import MountWish
+from storage.mounts import mounting
+from storage.mounts.leasing import Leases
+from storage.mounts.mounting import MountWish
 from tests.cast import make_cast
 from tests.sampling import rare
 from tests.shared.looking import PlayedMirror, look

@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor
 from accounts.models import Tenant
 from clusters.models import Cluster
+from storage import access
+from storage.models import LATEST, Mount, Phase, Shared, Snapshot, Volume
 
-from . import access
-from .models import LATEST, Mount, Phase, Shared, Snapshot, Volume
 from .mounting import MountWish, may_mount, own, wished
 
 MOST_OFFERED = 100

@@ -17,8 +17,7 @@ from django.utils.translation import gettext as _
 from quotas import holders
 from quotas.models import Claim
 from quotas.scheduling import Lease
-
-from .models import Access, FilesSession, Kind, Mount, Phase, Snapshot, Volume
+from storage.models import Access, FilesSession, Kind, Mount, Phase, Snapshot, Volume
 
 
 class Leases:
@@ -77,7 +76,10 @@ def _by_holder(mounts: Iterable[Mount], names: Mapping[UUID, str]) -> dict[UUID,
 
 
 def lease_of(mount: Mount, holder_name: str) -> Lease | None:
-    """Return the lease that a mount needs; None for a home that several nodes can mount: its runs share it."""
+    """Return the lease that a mount needs; None for a home that several nodes can mount: its runs share it.
+
+    A copy that does not have its files yet keeps the run in the queue, where it holds no GPU.
+    """
     return _lease(mount.volume, mount.holder, holder_name, writes=not mount.read_only)
 
 
@@ -89,7 +91,9 @@ def lease_of_session(session: FilesSession) -> Lease | None:
 
 def _lease(volume: Volume, holder: UUID, holder_name: str, *, writes: bool) -> Lease | None:
     is_exclusive = volume.access not in (Access.MANY, Access.READ)
-    if volume.kind == Kind.HOME and not is_exclusive:
+    is_copy = volume.source_id is not None and not volume.is_version
+    is_being_made = is_copy and volume.phase == Phase.PENDING
+    if volume.kind == Kind.HOME and not is_exclusive and not is_being_made:
         return None
     return Lease(
         volume=volume.pk,
@@ -98,6 +102,7 @@ def _lease(volume: Volume, holder: UUID, holder_name: str, *, writes: bool) -> L
         holder_name=holder_name,
         writes=writes,
         is_exclusive=is_exclusive,
+        is_being_made=is_being_made,
     )
 
 

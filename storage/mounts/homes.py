@@ -1,24 +1,29 @@
 """Home and disk of a workspace: the volumes that its launch makes, or finds, and mounts.
 
 A person has one home in each tenant and cluster, which all of their workspaces there mount. A disk is made for one
-workspace, and may be deleted with it.
+workspace, and may be deleted with it. A workspace that was cloned with its files has a copy of both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain, count
 from uuid import UUID
 
 from django.utils import timezone
 
+from accounts.access import Actor
 from accounts.locks import locked
 from accounts.models import Tenant, User
 from clusters.models import Cluster
 from quotas.allowed import storage
+from storage import enqueue, versions
+from storage.changes import class_for, grow, hint_of_limit, refuse_too_many
+from storage.cluster.look import changing
+from storage.models import DISK_PATH, HOME_PATH, Access, Kind, Mount, Phase, Volume
+from storage.sources import Source, refuse_binned, source_of
 
-from . import enqueue, versions
-from .changes import class_for, hint_of_limit, refuse_too_many
-from .models import DISK_PATH, HOME_PATH, Access, Kind, Mount, Phase, Volume
+from .mounting import mounts_of, own
 
 LONGEST_NAME = 63
 
@@ -62,6 +67,61 @@ def add_disk(
         storage_class=class_for(Kind.DISK, cluster),
     )
     Mount.objects.create(volume=disk, holder=holder, path=DISK_PATH, read_only=False)
+
+
+def copy_own(actor: Actor, holder: UUID, holder_name: str, of: UUID) -> None:
+    """Make copies of another holder's home and own disk as they are now, and let the holder mount these instead.
+
+    Raise a Refusal where there is nothing to copy yet, or storage that cannot copy.
+    """
+    for mount in _own_of(of):
+        refuse_too_many(actor.user, mount.volume.tenant)
+        is_home, there = mount.path == HOME_PATH, mount.volume
+        size_mib = _size_mib(there)
+        stem = f"{holder_name[: LONGEST_NAME - 9]} {'home' if is_home else 'disk'}"
+        source = source_of(actor, there.tenant, there.cluster, Source(volume=there.pk), size_mib)
+        copy = Volume.objects.create(
+            tenant=there.tenant,
+            owner=actor.user,
+            cluster=there.cluster,
+            name=free_name(actor.user, there.tenant, stem),
+            kind=there.kind,
+            made_for=None if is_home else holder,
+            requested_mib=size_mib,
+            storage_class=there.storage_class,
+            source=source,
+        )
+        Mount.objects.create(volume=copy, holder=holder, path=mount.path, read_only=False)
+        enqueue.look([copy.pk])
+
+
+def sizes_of_own(holder: UUID) -> dict[str, int]:
+    """Return the sizes in MiB of the holder's home and own disk, by kind."""
+    return {mount.volume.kind: _size_mib(mount.volume) for mount in _own_of(holder)}
+
+
+def _own_of(holder: UUID) -> list[Mount]:
+    return own(mounts_of([holder]).get(holder, ()))
+
+
+def _size_mib(volume: Volume) -> int:
+    return max(volume.size_mib, volume.requested_mib)
+
+
+def grow_disk(holder: UUID, size_mib: int) -> bool:
+    """Request another size of the holder's own disk. Return False if it has that. Raise a Refusal as `change` does."""
+    [disk] = [mount.volume for mount in _own_of(holder) if mount.path == DISK_PATH]
+    with changing(disk) as row:
+        refuse_binned(row)
+        grows = grow(row, size_mib)
+    if grows:
+        enqueue.look([disk.pk])
+    return grows
+
+
+def disk_mib(mounts: Iterable[Mount]) -> int:
+    """Return the size of the own disk among a holder's mounts; 0 if there is none."""
+    return next((mount.volume.requested_mib for mount in mounts if mount.path == DISK_PATH), 0)
 
 
 def free_name(owner: User, tenant: Tenant, stem: str) -> str:

@@ -16,10 +16,10 @@ from accounts.locks import locked
 from accounts.models import Tenant
 from clusters.models import Cluster
 from quotas import passes
+from storage import access, notices, versions
+from storage.models import DISK_PATH, HOME_PATH, LATEST, Mount, Mounts, Phase, Shared, Turn, Volume
 
-from . import access, notices, versions
 from .leasing import running
-from .models import DISK_PATH, HOME_PATH, LATEST, Mount, Mounts, Phase, Shared, Turn, Volume
 
 MOST = 20
 LONGEST_PATH = 240
@@ -56,7 +56,9 @@ def mount(
     own_paths: Collection[str],
 ) -> None:
     """Let each run of the new holder mount these. Raise Invalid for what cannot be mounted, or not there."""
-    volumes = _checked(actor, tenant, cluster, holder, wishes, own_paths)
+    if not wishes:
+        return
+    volumes = check(actor, tenant, cluster, wishes, own_paths, _own_volumes(holder))
     Mount.objects.bulk_create(_row(holder, volumes[wish.volume], wish) for wish in wishes)
 
 
@@ -73,7 +75,7 @@ def change(
     A run that is admitted goes on with what it mounts, which it holds until the end of its pods is proven; so the
     caller holds the cluster's admission lock. Raise Invalid as `mount` does.
     """
-    volumes = _checked(actor, tenant, cluster, holder, wishes, own_paths)
+    volumes = check(actor, tenant, cluster, wishes, own_paths, _own_volumes(holder))
     wanted = {(wish.volume, wish.path, wish.read_only, wish.version): wish for wish in wishes}
     mounts = chosen(_rows([holder]))
     if wanted.keys() == {_key(one) for one in mounts if one.turn != Turn.GOING}:
@@ -110,21 +112,42 @@ def _key(one: Mount) -> tuple[UUID, str, bool, str]:
     return one.volume.rights.pk, one.path, one.read_only, one.version
 
 
-def _checked(
+def _own_volumes(holder: UUID) -> set[UUID]:
+    return {one.volume_id for one in own(_rows([holder]))}
+
+
+def mountable(
+    actor: Actor, tenant: Tenant, cluster: Cluster, mounts: Iterable[Mount]
+) -> tuple[list[MountWish], list[str]]:
+    """Return what of these the actor may mount too, and the names of the rest."""
+    wishes = wished(mounts)
+    rows = access.visible(actor).filter(pk__in=[wish.volume for _name, wish in wishes], tenant=tenant)
+    volumes = {row.pk: row for row in rows}
+    found, left_out = [], []
+    for name, wish in wishes:
+        if wish.volume in volumes and not _fault_of(actor, volumes[wish.volume], cluster, wish):
+            found.append(wish)
+        else:
+            left_out.append(name)
+    return found, left_out
+
+
+def check(
     actor: Actor,
     tenant: Tenant,
     cluster: Cluster,
-    holder: UUID,
     wishes: Sequence[MountWish],
     own_paths: Collection[str],
+    own_volumes: Collection[UUID],
+    *,
+    lock: bool = True,
 ) -> dict[UUID, Volume]:
-    """Return the wanted volumes by their ids, locked. Raise Invalid with all faults at once."""
+    """Return the wanted volumes by their ids, locked until the transaction ends. Raise Invalid with all faults."""
     if not wishes:
         return {}
     rows = access.visible(actor).filter(pk__in=[wish.volume for wish in wishes])
-    volumes = {row.pk: row for row in locked(rows)}
+    volumes = {row.pk: row for row in (locked(rows) if lock else rows)}
     faults = _faults(wishes, own_paths)
-    own_volumes = {one.volume_id for one in own(_rows([holder]))}
     for wish in wishes:
         volume = volumes.get(wish.volume)
         if volume is None or volume.tenant_id != tenant.pk:
@@ -271,7 +294,7 @@ def in_the_way(mounts: Sequence[Mount], user: Any) -> tuple[str, dict[str, Any],
             return "volume_not_shared", data, False
         if volume.phase == Phase.PENDING and volume.problem:
             return volume.problem, volume.problem_data, True
-        if volume.phase == Phase.PENDING and one not in own(mounts):
+        if volume.phase == Phase.PENDING and (volume.source_id or one not in own(mounts)):
             return "volume_being_made", data, True
     return None
 

@@ -1,0 +1,1 @@
+"""What runs mount: the choice, the check, the lease."""
