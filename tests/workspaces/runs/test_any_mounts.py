@@ -1,7 +1,9 @@
-"""Volumes of workspaces changed in any order at any moment, with starts, stops, restarts, evictions and killed looks.
+"""Volumes of workspaces changed, handed over and published in any order at any moment, with starts, stops, restarts,
+evictions, lost nodes, and killed looks at workspaces and volumes.
 
 After every step, judged by the pods that may run: a pod that writes to a volume is alone on it, and what a pod mounts
-is what its claim holds, no more and no less. When all is quiet, what was wanted is mounted.
+is what its claim holds, no more and no less. No pod writes to a volume while a version of it is being taken, or to a
+version. When all is quiet, what was wanted is mounted.
 """
 
 from __future__ import annotations
@@ -20,17 +22,21 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from accounts.access import Actor
 from accounts.errors import Refusal
+from clusters.models import Installation
 from quotas import admission
 from quotas.models import Claim
-from storage.models import Access, Kind, Mount, Phase, Volume
+from storage import copies
+from storage.cluster.look import look as look_at_volume
+from storage.models import LATEST, Access, Kind, Mount, Phase, Snapshot, Volume
 from storage.mounts import mounting
 from storage.mounts.leasing import Leases
 from storage.mounts.mounting import MountWish
 from tests.cast import make_cast
 from tests.sampling import rare
 from tests.shared.looking import PlayedMirror, look
-from tests.shared.played_api import Object, PlayedApi
+from tests.shared.played_api import Object
 from tests.workspaces.runs.faults import ROUNDS_OF_QUIET, ROUNDS_UNTIL_QUIET, is_alive, killed_after
+from tests.workspaces.runs.played_storage import CLASS, NODES, PlayedStorage
 from tests.workspaces.specs import spec
 from workspaces.launch.launch import launch
 from workspaces.models import Desired, Workspace
@@ -38,8 +44,8 @@ from workspaces.runs import lifecycle
 from workspaces.runs.changes import Change, change
 
 WHICH = st.integers(0, 2)
-# By volume: not mounted, to read, to write.
-HOW = st.tuples(*[st.sampled_from(["", "r", "w"])] * 2)
+# By volume: not mounted, to read, to write, its latest version.
+HOW = st.tuples(*[st.sampled_from(["", "r", "w", "v"])] * 2)
 
 
 def mounted(pod: Object) -> dict[str, bool]:
@@ -59,8 +65,10 @@ class AnyMounts(RuleBasedStateMachine):
         self.atomic = transaction.atomic()
         self.atomic.__enter__()
         self.cast = make_cast()
-        self.api = PlayedApi()
+        self.api = PlayedStorage()
         self.mirror = PlayedMirror(self.api)
+        self.cast.cluster.shared_classes = [CLASS]
+        self.cast.cluster.save()
         self.volumes = [
             Volume.objects.create(
                 tenant=self.cast.demo,
@@ -72,6 +80,7 @@ class AnyMounts(RuleBasedStateMachine):
                 requested_mib=64,
                 phase=Phase.READY,
                 access=Access.MANY,
+                storage_class=CLASS,
             )
             for name in ("one", "two")
         ]
@@ -95,14 +104,26 @@ class AnyMounts(RuleBasedStateMachine):
         with TestCase().assertNoLogs("workspaces.runs.reconcile", level="ERROR"):  # a fault is logged
             look(self.ids[which], self.mirror)
 
+    def keep(self) -> None:
+        """Look at every volume, as its keeper does."""
+        rows = Volume.objects.select_related("tenant", "cluster", "owner", "source__volume__tenant")
+        for row in rows.filter(deleted_at=None):
+            with TestCase().assertNoLogs("storage.cluster.look", level="ERROR"):
+                look_at_volume(row, self.mirror, Installation.current_id())
+
     # --- people
 
     @rule(which=WHICH, how=HOW)
     def remount(self, which: int, how: tuple[str, ...]) -> None:
         wishes = [
-            MountWish(volume=volume.pk, path=f"/{volume.name}", read_only=one == "r")
+            MountWish(
+                volume=volume.pk,
+                path=f"/{volume.name}",
+                read_only=one != "w",
+                version=LATEST if one == "v" else "",
+            )
             for volume, one in zip(self.volumes, how, strict=True)
-            if one
+            if one and (one != "v" or volume.snapshots.filter(phase=Phase.READY).exists())
         ]
         change(self.owner(which), self.row(which), Change(volumes=wishes))
         kept = mounting.wished(mounting.all_of([self.ids[which]])[self.ids[which]])
@@ -113,7 +134,46 @@ class AnyMounts(RuleBasedStateMachine):
         with suppress(Refusal):
             verb(self.owner(which), self.row(which))
 
+    @rule(which=st.integers(0, 1))
+    def publish(self, which: int) -> None:
+        with suppress(Refusal):
+            copies.publish(self.cast.alice, Volume.objects.get(pk=self.volumes[which].pk))
+
+    @rule(volume=st.integers(0, 1), which=WHICH, is_first=st.booleans(), rounds=st.integers(2, 9))
+    def write_to_what_is_being_published(self, volume: int, which: int, is_first: bool, rounds: int) -> None:
+        """Publish, and write to the same volume, in either order."""
+        if is_first:
+            self.publish(volume)
+            self.keep()
+        self.remount(which, tuple("w" if number == volume else "" for number in range(2)))
+        for verb in (lifecycle.restart, lifecycle.start):
+            self.ask(which, verb)
+        for number in range(rounds):
+            if not is_first and number == rounds // 2:
+                self.publish(volume)
+                self.keep()
+            self.pass_over_the_queue()
+            self.work(which)
+            self.api.step()
+
     # --- Berth and the cluster
+
+    @rule()
+    def look_at_volumes(self) -> None:
+        self.keep()
+
+    @rule(statements=st.integers(0, 40))
+    def look_at_volumes_and_die(self, statements: int) -> None:
+        with killed_after(statements):
+            self.keep()
+
+    @rule(which=st.integers(0, 1))
+    def node_is_lost(self, which: int) -> None:
+        self.api.lost.add(NODES[which])
+
+    @rule()
+    def nodes_are_back(self) -> None:
+        self.api.lost.clear()
 
     @rule()
     def pass_over_the_queue(self) -> None:
@@ -150,6 +210,7 @@ class AnyMounts(RuleBasedStateMachine):
             self.pass_over_the_queue()
             for which in range(len(self.ids)):
                 self.work(which)
+            self.keep()
             self.api.step()
 
     @rule()
@@ -174,8 +235,16 @@ class AnyMounts(RuleBasedStateMachine):
         for pod in self.alive:
             for claim, read_only in mounted(pod).items():
                 users[claim].append(read_only)
-        for volume in self.volumes:
-            assert all(users[volume.object_name]) or len(users[volume.object_name]) == 1
+        for volume in Volume.objects.filter(kind=Kind.DATASET):
+            readers = users[volume.object_name]
+            assert all(readers) or (len(readers) == 1 and not volume.is_version)
+
+    @invariant()
+    def nobody_writes_to_what_is_being_published(self) -> None:
+        written = {name for pod in self.alive for name, read_only in mounted(pod).items() if not read_only}
+        for body in self.api.of("VolumeSnapshot"):
+            if not (body.get("status") or {}).get("readyToUse"):
+                assert body["spec"]["source"]["persistentVolumeClaimName"] not in written
 
     @invariant()
     def a_claim_holds_what_its_pod_mounts(self) -> None:
@@ -189,6 +258,7 @@ class AnyMounts(RuleBasedStateMachine):
             assert held[holder] == {name: found[name] for name in found.keys() & names}
 
     def becomes_quiet(self) -> None:
+        self.nodes_are_back()
         quiet = 0
         for _ in range(ROUNDS_UNTIL_QUIET):
             if quiet > ROUNDS_OF_QUIET:
@@ -197,10 +267,13 @@ class AnyMounts(RuleBasedStateMachine):
             self.all_goes_well(1)
             self.a_writer_is_alone()
             self.a_claim_holds_what_its_pod_mounts()
+            self.nobody_writes_to_what_is_being_published()
             after = list(Workspace.objects.values_list("changed_at", flat=True).order_by("pk"))
-            quiet = quiet + 1 if before == after else 0
+            is_quiet = before == after and not Snapshot.objects.filter(phase=Phase.PENDING).exists()
+            quiet = quiet + 1 if is_quiet else 0
         for which in range(len(self.ids)):
             self.is_as_wanted(self.row(which))
+        assert not Snapshot.objects.filter(phase=Phase.PENDING).exists()
 
     def is_as_wanted(self, row: Workspace) -> None:
         changes = Mount.objects.filter(holder=row.pk).exclude(turn="")
@@ -215,7 +288,11 @@ class AnyMounts(RuleBasedStateMachine):
 
 def play(*, examples: int, steps: int) -> None:
     options = settings(
-        max_examples=examples, stateful_step_count=steps, deadline=None, database=None, print_blob=False
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        print_blob=False,
     )
     run_state_machine_as_test(AnyMounts, settings=options)
 
