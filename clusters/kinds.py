@@ -54,6 +54,7 @@ KINDS = {
         Kind("ServiceCIDR", "networking.k8s.io", "v1", "servicecidrs", namespaced=False),
         Kind("EndpointSlice", "discovery.k8s.io", "v1", "endpointslices"),
         Kind("StorageClass", "storage.k8s.io", "v1", "storageclasses", namespaced=False),
+        Kind("VolumeAttachment", "storage.k8s.io", "v1", "volumeattachments", namespaced=False),
         Kind("CSIDriver", "storage.k8s.io", "v1", "csidrivers", namespaced=False),
         Kind("CSINode", "storage.k8s.io", "v1", "csinodes", namespaced=False),
         Kind("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", namespaced=False),

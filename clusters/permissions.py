@@ -39,6 +39,7 @@ NEEDS = (
     Need("Node", ("get", *_FOLLOWED, "patch")),  # to cordon one
     Need("Event", _FOLLOWED),
     Need("StorageClass", ("get", *_FOLLOWED)),
+    Need("VolumeAttachment", _FOLLOWED),
     Need("Pod", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     Need("Pod", ("get",), subresource="log"),
     # Workspaces.

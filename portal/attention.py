@@ -60,7 +60,7 @@ class Wait:
 def overview() -> dict[str, Any]:
     items = [
         *unreachable(), *health_problems(), *lost(), *over_quota(), *impossible_requests(), *preemptions(),
-        *drifted(), *failed(), *mail(), *unexplained(),
+        *drifted(), *still_attached(), *failed(), *mail(), *unexplained(),
     ]  # fmt: skip
     return {
         "items": sorted(items, key=lambda item: item.level != "bad"),
@@ -173,6 +173,28 @@ def preemptions() -> list[Item]:
     at = date_format(timezone.localtime(first), "H:i")
     hint = _("Their owners have been notified. Nothing to do.")
     return warning(count, text, hint, "quotas_claim", "?queue=asked_back", time=at)
+
+
+def still_attached() -> list[Item]:
+    """Volumes that requests wait for because a node has not let go of them: one line for each node."""
+    waits = Claim.objects.filter(state=Claim.State.WAITING, reason_code="volume_still_attached")
+    by_node: defaultdict[str, set[str]] = defaultdict(set)
+    for data in waits.values_list("reason_data", flat=True):
+        for node in data["nodes"]:
+            by_node[node].add(data["volume"])
+    return [
+        Item(
+            "warn",
+            _("%(node)s has %(volumes)s still attached, which no run uses, and others wait for.")
+            % {"node": node, "volumes": _(", ").join(sorted(volumes)[:MOST_NAMED])},
+            _(
+                "If it stays so for minutes, look for what holds the mount on the node. If the node is off for good, "
+                "taint it out of service."
+            ),
+            reverse("admin:clusters_node_changelist") + f"?q={node}",
+        )
+        for node, volumes in sorted(by_node.items())
+    ]
 
 
 def failed() -> list[Item]:

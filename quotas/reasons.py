@@ -241,6 +241,13 @@ REASONS = {
         _("“%(volume)s” is in use by %(by)s. A run that writes to it has it alone."),
         _("Starts automatically when it is free. Ask them to stop, or mount it read-only if they read, too."),
     ),
+    "volume_still_attached": (
+        _("The volume “%(volume)s” is still attached to %(nodes)s, though no run uses it there any more."),
+        _(
+            "Starts automatically when the node has let go of it. If that takes more than some minutes, ask an admin "
+            "to look at the node."
+        ),
+    ),
     "volume_being_made": (
         _("The volume “%(volume)s” is being created: its files are copied first."),
         _("Starts automatically when the copy is there. No GPU is held meanwhile."),

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -100,6 +100,8 @@ class Volume(models.Model):
     affinity = models.JSONField(default=dict)
     # Its CSI driver, or NO_DRIVER; empty before it is bound.
     driver = models.CharField(max_length=253, blank=True, default="", db_default="")
+    # Names of the nodes that have it attached, as the cluster says.
+    attached_to = models.JSONField(default=list, db_default=Value([], models.JSONField()))
     # What the kubelet of a node that mounts it measured last; the percentage of which its owner was warned.
     used_mib = models.PositiveBigIntegerField(_("used (MiB)"), null=True)
     # Size of its file system: less than that of the volume.

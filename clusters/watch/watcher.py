@@ -241,6 +241,7 @@ class ClusterWatch:
         yield "Pod", Pods(self, self._announcements, ours[INSTANCE]), None
         yield "Event", Events(self), None
         yield "StorageClass", Mirrored("StorageClass", self), None
+        yield "VolumeAttachment", Mirrored("VolumeAttachment", self), None
         yield "Namespace", Mirrored("Namespace", self), None
         for kind in ("Service", "PersistentVolumeClaim", "ConfigMap"):
             yield kind, Mirrored(kind, self), ours

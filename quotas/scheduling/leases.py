@@ -22,6 +22,10 @@ class Leases:
         for lease in claim.leases:
             if lease.is_being_made:
                 return Reason("volume_being_made", {"volume": lease.name})
+            if nodes := [node for other in self._taken[lease.volume] for node in other.nodes]:
+                return Reason(
+                    "volume_still_attached", {"volume": lease.name, "nodes": sorted(nodes)[:MOST_NAMES]}
+                )
             others = {other.holder_name for other in self._taken[lease.volume] if lease.excludes(other)}
             if others:
                 return Reason("volume_in_use", {"volume": lease.name, "by": sorted(others)[:MOST_NAMES]})

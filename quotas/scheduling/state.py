@@ -161,6 +161,8 @@ class Lease:
     is_exclusive: bool = False
     # Nobody can mount the volume yet.
     is_being_made: bool = False
+    # Nodes that have the volume attached though no run uses it: each may still have it mounted.
+    nodes: tuple[str, ...] = ()
 
     def excludes(self, other: Lease) -> bool:
         """Return True if the two runs must not be at the same time."""

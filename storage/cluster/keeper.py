@@ -23,6 +23,7 @@ from clusters.watch.working import AWAY_SECONDS, Working, listening
 from storage.enqueue import CHANNEL
 from storage.models import FilesSession, Phase, Snapshot, Volume
 
+from . import attachments
 from .look import look
 
 TICK_SECONDS = 5.0
@@ -39,6 +40,7 @@ class Keeper:
         self._cluster, self._mirror = cluster, mirror
         self._due: set[UUID] = set()
         self._some = threading.Condition()
+        self._noting = threading.Lock()
         self._complete = False
         self._all = False
         self._ticked_at = 0.0
@@ -65,7 +67,9 @@ class Keeper:
             self._some.notify()
 
     def changed(self, change: str, body: dict[str, Any]) -> None:
-        if (volume := volume_of(body)) is not None:
+        if body["kind"] == attachments.KIND:
+            self._add(self._rows().filter(bound_to=attachments.volume_of(body)).values_list("pk", flat=True))
+        elif (volume := volume_of(body)) is not None:
             self._add([volume])
 
     # --- the threads
@@ -93,9 +97,10 @@ class Keeper:
             self._ticked_at = time.monotonic()
             self._add(self._unsettled().values_list("pk", flat=True))
         instance = Installation.current_id() if taken else None
-        for volume in (
-            self._rows().filter(pk__in=taken).select_related("tenant", "cluster", "source__volume__tenant")
-        ):
+        rows = self._rows().filter(pk__in=taken).select_related("tenant", "cluster", "source__volume__tenant")
+        with self._noting:  # what was read of the mirror last is written last
+            attachments.note(rows, self._mirror)
+        for volume in rows:
             if self._stopped.is_set() or instance is None:
                 return
             look(volume, self._mirror, instance)

@@ -19,6 +19,8 @@ from quotas.models import Claim
 from quotas.scheduling import Lease
 from storage.models import Access, FilesSession, Kind, Mount, Phase, Snapshot, Volume
 
+WAITS_FOR_VOLUME = ("volume_in_use", "volume_still_attached")
+
 
 class Leases:
     """The `quotas.pools.leases.Book` of volumes."""
@@ -39,7 +41,8 @@ class Leases:
         admitted = {claim.holder_id for claim in claims}
         found = _by_holder((mount for mount in mounts if mount.holder in admitted), names)
         runs = tuple(lease for leases in found.values() for lease in leases)
-        return runs + publications(volumes) + files(volumes)
+        leases = runs + files(volumes)
+        return leases + publications(volumes) + attached(volumes, but={lease.volume for lease in leases})
 
 
 def publications(volumes: Collection[UUID]) -> tuple[Lease, ...]:
@@ -53,6 +56,24 @@ def publications(volumes: Collection[UUID]) -> tuple[Lease, ...]:
             holder_name=_("version %(number)s, which is being published") % {"number": row.number},
         )
         for row in rows.select_related("volume")
+    )
+
+
+def attached(volumes: Collection[UUID], but: Collection[UUID]) -> tuple[Lease, ...]:
+    """Return the leases of nodes that have a volume attached though nobody uses it, `but` those volumes that somebody
+    does: such a node may still have it mounted, and a second mount could find no file system and make one."""
+    rows = Volume.objects.filter(pk__in=volumes).exclude(pk__in=but).exclude(attached_to=[])
+    return tuple(
+        Lease(
+            volume=row.pk,
+            name=row.name,
+            holder=row.pk,
+            holder_name=_("node %(name)s") % {"name": ", ".join(row.attached_to)},
+            writes=True,
+            is_exclusive=True,
+            nodes=tuple(row.attached_to),
+        )
+        for row in rows
     )
 
 
@@ -157,6 +178,6 @@ def uses_of(volumes: Collection[UUID]) -> dict[UUID, Use]:
             use.lease["holders"].append(name)
             if use.lease["mode"] != "writer":
                 use.lease["mode"] = "readers" if mount.read_only else "writer"
-        elif claim.reason_code == "volume_in_use" and claim.reason_data.get("volume") == mount.volume.name:
+        elif claim.reason_code in WAITS_FOR_VOLUME and claim.reason_data.get("volume") == mount.volume.name:
             use.lease["waiting"].append(name)
     return found

@@ -14,9 +14,11 @@ from clusters.mirror import Mirror, trimmed
 from clusters.models import Installation
 from clusters.watch.watching import Changed, Follower, Listed
 from storage import changes
+from storage.cluster import attachments
 from storage.cluster.keeper import Keeper, volume_of
 from storage.cluster.look import look
 from storage.models import Volume
+from storage.mounts.leasing import Leases
 from tests.cast import Cast
 from tests.shared.looking import OF_CLUSTER, listed
 from tests.storage.keeping import ENOUGH_SECONDS, created, in_phase, keep
@@ -107,3 +109,19 @@ def test_a_fault_about_one_volume_keeps_its_mark_and_stops_nothing(
 )
 def test_whose_an_object_is(body: dict[str, object], is_found: bool) -> None:
     assert (volume_of(body) is not None) is is_found
+
+
+def test_nodes_that_have_a_volume_attached_are_known_until_they_let_go(house: Cast) -> None:
+    volume = created(house)
+    Volume.objects.filter(pk=volume.pk).update(bound_to="pv-1")
+    mirror = Mirror(lambda: api_for(house.cluster))
+    body = {
+        "kind": attachments.KIND,
+        "metadata": {"name": "csi-1", "resourceVersion": "1"},
+        "spec": {"nodeName": "gpu-1", "source": {"persistentVolumeName": "pv-1"}},
+    }
+    for change, nodes in (("ADDED", ["gpu-1"]), ("DELETED", [])):
+        mirror.heard(attachments.KIND, change, body)
+        attachments.note(Volume.objects.filter(pk=volume.pk), mirror)
+        assert Volume.objects.get(pk=volume.pk).attached_to == nodes
+        assert [one.nodes for one in Leases().held([volume.pk])] == [tuple(nodes)] * len(nodes)

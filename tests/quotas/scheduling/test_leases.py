@@ -62,6 +62,14 @@ def test_who_waits_is_told_for_whom_and_holds_no_gpu() -> None:
     assert started(state(claim, other, held=found.leased)) == {other.claim}
 
 
+def test_a_node_that_still_has_the_volume_attached_keeps_everybody_out() -> None:
+    claim = asking(1, {})
+    [waits] = decide(state(claim, held=(replace(lease(uuid4()), nodes=("gpu-1",)),))).waits
+    assert (waits.reason.code, waits.reason.data) == (
+        "volume_still_attached", {"volume": "data", "nodes": ["gpu-1"]}
+    )  # fmt: skip
+
+
 def test_readers_that_come_later_do_not_keep_a_writer_out() -> None:
     writer, reader = asking(1, {"writes": True}), asking(2, {})
     assert started(state(writer, reader, held=(lease(uuid4()),))) == set()

@@ -90,3 +90,21 @@ def test_the_data_of_a_deleted_claim_is_deleted(cluster: DevCluster, space: str)
     cluster.call("DELETE", f"{space}/persistentvolumeclaims/d")
     cluster.until(f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}", is_gone)
     assert not file.exists()
+
+
+def test_a_second_mount_that_writes_beside_an_agent_that_holds_the_volume_loses_all_files(
+    cluster: DevCluster, space: str
+) -> None:
+    mounts = {"/data": disk(cluster, space, "d", storageClassName="net-shared")}
+    output(cluster, space, shell("p", "echo one > /data/f", mounts))
+    _, made = cluster.call("POST", "/_faults", {"volume": "held", "match": {"claim": "d"}})
+    cluster.call("DELETE", f"{space}/pods/p")
+    cluster.until(f"{space}/pods/p", is_gone)
+    [attachment] = cluster.get("/apis/storage.k8s.io/v1/volumeattachments")["items"]
+    assert attachment["metadata"].get("deletionTimestamp") or attachment["status"]["attached"]
+    read_only = {"/data": {"persistentVolumeClaim": {"claimName": "d", "readOnly": True}}}
+    assert output(cluster, space, shell("q", "cat /data/f", read_only)) == "one\n"
+    assert output(cluster, space, shell("r", "ls /data", mounts)) == ""
+    [fault] = cluster.get("/_faults")["faults"]
+    assert fault["hits"] == 1
+    cluster.call("DELETE", f"/_faults/{made['id']}")

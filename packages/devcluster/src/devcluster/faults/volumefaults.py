@@ -3,7 +3,9 @@
 `{"volume": "attach", "match": {…}, "seconds": 5}` delays a step by so long; with an `error` it fails while the fault
 is active, by a word for a driver's message (`WORDS`) or a text of your own; with neither it is stuck, and reports a
 timeout. Steps are `provision`, `attach`, `detach`, `mount`, `expand`, `snapshot`; and `full`: the volume has no space
-left (process pods). `match` names any of `namespace`, `claim`, `class`, `node`.
+left (process pods). `held`: an agent of the node outside of Kubernetes keeps the volume mounted. The node does not let
+go of it, and a mount that writes finds no file system and makes one: all files are lost, and `hits` counts
+that. `match` names any of `namespace`, `claim`, `class`, `node`.
 """
 
 import time
@@ -12,7 +14,7 @@ from collections.abc import Callable
 from devcluster.faults.registry import End, Fault, Switch, check_match, number, one_of
 from devcluster.resources import Obj
 
-STEPS = ("provision", "attach", "detach", "mount", "expand", "snapshot", "full")
+STEPS = ("provision", "attach", "detach", "mount", "expand", "snapshot", "full", "held")
 FACTS = ("namespace", "claim", "class", "node")
 STUCK = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
 RETRY_SECONDS = 0.5

@@ -172,6 +172,8 @@ class AttachmentController(Controller[str]):
             return None  # the deletion enqueues the volume again
         try:
             if claim:
+                if self._faults.matches("held", claim, node):
+                    return RETRY_SECONDS
                 self._faults.bear("detach", claim, node)
         except HeldBack as held:
             if held.error:

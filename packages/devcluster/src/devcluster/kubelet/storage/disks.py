@@ -157,6 +157,20 @@ class Disks:
             if volume in self.mounted:
                 await asyncio.to_thread(_fill, self._mounts / volume / "full", full)
 
+    async def format(self, volume: str) -> None:
+        """Make the volume's file system anew: all files are lost."""
+        async with self._alone(volume):
+            if not self._root:
+                _remove(self._file(volume))
+                self._file(volume).mkdir(mode=0o700)
+            elif self._file(volume).exists():
+                if volume in self.mounted:
+                    self.mounted.discard(volume)
+                    unmount(self._mounts / volume)
+                await asyncio.to_thread(
+                    make_file_system, self._file(volume), self._file(volume).stat().st_size
+                )
+
     async def discard(self, volume: str) -> None:
         """Delete the data for good: the claim and the volume were deleted under the policy Delete."""
         self._users.pop(volume, None)

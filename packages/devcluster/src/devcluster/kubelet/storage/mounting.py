@@ -40,6 +40,9 @@ class Mounting:
         failed = f'MountVolume.MountDevice failed for volume "{volume["metadata"]["name"]}" : '
         try:
             await self._until_let(claim, node)
+            if writes(pod, name) and (fault := self._faults.matches("held", claim, node)):
+                fault.hits += 1
+                await self._format(volume)
             return await self._mount_disk(volume, claim, meta["uid"])
         except (HeldBack, OSError) as error:
             raise NotReady(failed + str(error)) from error
@@ -79,6 +82,11 @@ class Mounting:
             await self._disks.fill(handle_of(volume), True)
         return path
 
+    async def _format(self, volume: Obj) -> None:
+        """Do what a kubelet does with a volume whose file system it cannot read."""
+        if self._disks:
+            await self._disks.format(handle_of(volume))
+
     def uses(self, node: str) -> list[Obj]:
         """Return the use of each claim that a running pod of the node mounts, as the agent reports it."""
         if self._disks is None:
@@ -111,3 +119,16 @@ class Mounting:
             volume = self._api.store.get(PV, "", claim["spec"].get("volumeName", ""))
             if volume and self._disks and handle_of(volume) in self._disks.mounted:
                 await self._disks.fill(handle_of(volume), self._faults.matches("full", claim) is not None)
+
+
+def writes(pod: Obj, claim: str) -> bool:
+    """Return True if a container of the pod can write to the claim's volume."""
+    sources = [one for one in pod["spec"].get("volumes") or [] if "persistentVolumeClaim" in one]
+    names = {
+        one["name"]
+        for one in sources
+        if one["persistentVolumeClaim"]["claimName"] == claim
+        and not one["persistentVolumeClaim"].get("readOnly")
+    }
+    mounts = [mount for one in pod["spec"]["containers"] for mount in one.get("volumeMounts") or []]
+    return any(mount["name"] in names and not mount.get("readOnly") for mount in mounts)
