@@ -180,7 +180,7 @@ def still_attached() -> list[Item]:
     waits = Claim.objects.filter(state=Claim.State.WAITING, reason_code="volume_still_attached")
     by_node: defaultdict[str, set[str]] = defaultdict(set)
     for data in waits.values_list("reason_data", flat=True):
-        for node in data["nodes"]:
+        for node in data["on"]:
             by_node[node].add(data["volume"])
     return [
         Item(

@@ -242,7 +242,7 @@ REASONS = {
         _("Starts automatically when it is free. Ask them to stop, or mount it read-only if they read, too."),
     ),
     "volume_still_attached": (
-        _("The volume “%(volume)s” is still attached to %(nodes)s, though no run uses it there any more."),
+        _("The volume “%(volume)s” is still attached to %(on)s, though no run uses it there any more."),
         _(
             "Starts automatically when the node has let go of it. If that takes more than some minutes, ask an admin "
             "to look at the node."

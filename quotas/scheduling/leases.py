@@ -24,7 +24,7 @@ class Leases:
                 return Reason("volume_being_made", {"volume": lease.name})
             if nodes := [node for other in self._taken[lease.volume] for node in other.nodes]:
                 return Reason(
-                    "volume_still_attached", {"volume": lease.name, "nodes": sorted(nodes)[:MOST_NAMES]}
+                    "volume_still_attached", {"volume": lease.name, "on": sorted(nodes)[:MOST_NAMES]}
                 )
             others = {other.holder_name for other in self._taken[lease.volume] if lease.excludes(other)}
             if others:

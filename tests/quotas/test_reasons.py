@@ -25,7 +25,7 @@ FIGURES = dict.fromkeys(
 OF_EXTENDING = {"kept_for_others", "out_of_budget", "longest_runtime"}
 TIMES: dict[str, dict[str, Any]] = {
     "volume_in_use": {"volume": "data", "by": ["exp-1", "exp-2"]},
-    "volume_still_attached": {"volume": "data", "nodes": ["gpu-1"]},
+    "volume_still_attached": {"volume": "data", "on": ["gpu-1"]},
     "volume_being_made": {"volume": "data"},
     "budget_spent": {"whose": "tenant", "from": "2026-02-01"},
     "booked": {"from": "2026-03-01T12:00:00+00:00"},

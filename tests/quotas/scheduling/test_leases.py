@@ -66,7 +66,7 @@ def test_a_node_that_still_has_the_volume_attached_keeps_everybody_out() -> None
     claim = asking(1, {})
     [waits] = decide(state(claim, held=(replace(lease(uuid4()), nodes=("gpu-1",)),))).waits
     assert (waits.reason.code, waits.reason.data) == (
-        "volume_still_attached", {"volume": "data", "nodes": ["gpu-1"]}
+        "volume_still_attached", {"volume": "data", "on": ["gpu-1"]}
     )  # fmt: skip
 
 

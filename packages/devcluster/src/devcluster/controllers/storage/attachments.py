@@ -165,6 +165,8 @@ class AttachmentController(Controller[str]):
 
     def _let_go(self, attachment: Obj, claim: Obj | None) -> float | None:
         name, node = attachment["metadata"]["name"], attachment["spec"]["nodeName"]
+        if claim and self._faults.matches("held", claim, node):
+            return RETRY_SECONDS
         if not _is_deleted(attachment):
             if left := self._mounted_seconds(name, node):
                 return left
@@ -172,8 +174,6 @@ class AttachmentController(Controller[str]):
             return None  # the deletion enqueues the volume again
         try:
             if claim:
-                if self._faults.matches("held", claim, node):
-                    return RETRY_SECONDS
                 self._faults.bear("detach", claim, node)
         except HeldBack as held:
             if held.error:
