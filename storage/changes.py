@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, tenant_by_slug
-from accounts.errors import Conflict, Invalid, NotYet
+from accounts.errors import Conflict, Invalid
 from accounts.locks import locked
 from accounts.models import Membership, Role, Tenant, User
 from accounts.trail import audit
@@ -58,8 +58,13 @@ def create(actor: Actor, tenant: str, wish: Wish) -> Volume:
         asked = {wish.kind: wish.size_mib}
         storage.refuse_beyond(place, actor.user, asked, field="size_mib", hint=hint_of_limit())
         source = source_of(actor, place, cluster, wish.begins, wish.size_mib)
+        if wish.kind == Kind.SCRATCH and (source is not None or wish.shared != Shared.NO):
+            raise _kept_by_nobody()
         if wish.kind == Kind.HOME and (source is None or source.volume.kind != Kind.HOME):
             raise _no_home()
+        # There is nothing to make for a scratch: each run gets an empty one of its own.
+        is_there = wish.kind == Kind.SCRATCH
+        there = {"size_mib": wish.size_mib, "phase": Phase.READY} if is_there else {}
         volume = Volume.objects.create(
             tenant=place,
             owner=actor.user,
@@ -70,6 +75,7 @@ def create(actor: Actor, tenant: str, wish: Wish) -> Volume:
             requested_mib=wish.size_mib,
             storage_class=source.volume.storage_class if source else class_for(wish.kind, cluster),
             source=source,
+            **there,
         )
         data = {"source": source.volume.name} if source else {}
         _record(actor, volume, "create", kind=volume.kind, size_mib=volume.requested_mib, **data)
@@ -81,7 +87,7 @@ def class_for(kind: str, cluster: Cluster) -> str:
     """Return the storage class for a kind of volume; empty: the cluster's default."""
     if kind == Kind.DATASET and cluster.dataset_class:
         return cluster.dataset_class
-    return cluster.disk_class if kind == Kind.DISK else cluster.home_class
+    return cluster.disk_class if kind in (Kind.DISK, Kind.SCRATCH) else cluster.home_class
 
 
 def change(actor: Actor, volume: Volume, wanted: Mapping[str, Any]) -> bool:
@@ -96,6 +102,8 @@ def change(actor: Actor, volume: Volume, wanted: Mapping[str, Any]) -> bool:
             refuse_binned(row)
             if faults := _faults_of_name(wanted.get("name", row.name)):
                 raise _invalid(faults)
+            if row.kind == Kind.SCRATCH and wanted.get("shared", Shared.NO) != Shared.NO:
+                raise _kept_by_nobody()
             grows = "size_mib" in wanted and grow(row, wanted["size_mib"])
             for name in {"name", "shared"} & wanted.keys():
                 setattr(row, name, wanted[name])
@@ -113,6 +121,8 @@ def grow(row: Volume, size_mib: int) -> bool:
         return False
     if not SMALLEST_MIB <= size_mib <= LARGEST_MIB:
         raise _invalid({"size_mib": [_("Use 64 MiB or more.")]})
+    if row.kind == Kind.SCRATCH:
+        return _resize_scratch(row, size_mib)
     gives_up = row.problem == "growth_failed" and size_mib > row.size_mib
     if size_mib < row.requested_mib and not gives_up:
         text = _("A volume cannot be made smaller: it has %(size)s MiB.") % {"size": row.requested_mib}
@@ -129,6 +139,15 @@ def grow(row: Volume, size_mib: int) -> bool:
     if row.size_mib:
         row.phase = Phase.GROWING
     return True
+
+
+def _resize_scratch(row: Volume, size_mib: int) -> bool:
+    """Give the next run another size. Nothing of the present one's is touched."""
+    if size_mib > row.requested_mib:
+        asked = {row.kind: size_mib - row.requested_mib}
+        storage.refuse_beyond(row.tenant, row.owner, asked, field="size_mib", hint=hint_of_limit())
+    row.size_mib = row.requested_mib = size_mib
+    return False
 
 
 def _make_main(row: Volume) -> None:
@@ -150,8 +169,11 @@ def delete(actor: Actor, volume: Volume, *, now: bool = False) -> bool:
             if row.is_due or (row.bin_until and not now):
                 return False
             _refuse_in_use(row)
+            if row.kind == Kind.SCRATCH:
+                now, row.phase, row.deleted_at = True, Phase.DELETED, timezone.now()
             row.bin_until = timezone.now() + (timedelta() if now else IN_BIN)
-            row.phase = Phase.DELETING if now else Phase.IN_BIN
+            if row.deleted_at is None:
+                row.phase = Phase.DELETING if now else Phase.IN_BIN
         _record(actor, row, "delete_now" if now else "delete")
         enqueue.look([row.pk])
     return True
@@ -231,9 +253,6 @@ def _has_another_home(row: Volume) -> bool:
 
 def _checked(actor: Actor, tenant: Tenant, wish: Wish) -> Cluster:
     """Return the cluster. Raise a refusal with all faulty fields at once."""
-    if wish.kind == Kind.SCRATCH:
-        text = _("“%(name)s” is not available yet.") % {"name": wish.kind}
-        raise NotYet("not_yet", text, _("Create a disk or a dataset."), fields={"kind": [text]})
     faults = _faults_of_name(wish.name)
     if not SMALLEST_MIB <= wish.size_mib <= LARGEST_MIB:
         faults["size_mib"] = [_("Use 64 MiB or more.")]
@@ -248,6 +267,13 @@ def _checked(actor: Actor, tenant: Tenant, wish: Wish) -> Cluster:
         raise _invalid(faults)
     refuse_too_many(actor.user, tenant)
     return clusters[0]
+
+
+def _kept_by_nobody() -> Invalid:
+    text = _("Scratch is empty at each start and gone with each run: there is nothing to share or to copy.")
+    return Invalid(
+        "is_scratch", text, _("Create a disk or a dataset for files that stay."), fields={"kind": [text]}
+    )
 
 
 def _no_home() -> Invalid:

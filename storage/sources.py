@@ -15,7 +15,7 @@ from clusters.models import Cluster
 
 from . import access, enqueue
 from .cluster.look import changing
-from .models import NO_DRIVER, Phase, Shared, Snapshot, Volume
+from .models import NO_DRIVER, Kind, Phase, Shared, Snapshot, Volume
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +65,17 @@ def refuse_binned(row: Volume) -> None:
         raise Conflict("in_bin", _("This volume is in the bin."), _("Restore it first."))
 
 
+def refuse_scratch(row: Volume) -> None:
+    if row.kind == Kind.SCRATCH:
+        text = _("“%(volume)s” is scratch: empty at each start, and gone with each run.") % {
+            "volume": row.name
+        }
+        raise Invalid("is_scratch", text, _("Keep files on a disk or a dataset."))
+
+
 def refuse_uncopied(row: Volume) -> None:
     """Refuse what has nothing to copy yet, and storage that cannot copy."""
+    refuse_scratch(row)
     if not row.bound_to:
         text = _("“%(volume)s” has no files yet.") % {"volume": row.name}
         raise Conflict("not_ready", text, _("Wait until it is ready, or start a workspace that mounts it."))

@@ -21,7 +21,7 @@ from clusters.mirror import Mirror
 from clusters.models import Cluster, Installation
 from clusters.watch.working import AWAY_SECONDS, Working, listening
 from storage.enqueue import CHANNEL
-from storage.models import FilesSession, Phase, Snapshot, Volume
+from storage.models import FilesSession, Kind, Phase, Snapshot, Volume
 
 from . import attachments
 from .look import look
@@ -118,7 +118,8 @@ class Keeper:
             return taken, is_relisted
 
     def _rows(self) -> QuerySet[Volume]:
-        return Volume.objects.filter(cluster=self._cluster, deleted_at__isnull=True).order_by()
+        rows = Volume.objects.filter(cluster=self._cluster, deleted_at__isnull=True)
+        return rows.exclude(kind=Kind.SCRATCH).order_by()  # Kubernetes makes and ends those with their pods
 
     def _unsettled(self) -> QuerySet[Volume]:
         is_due = Q(bin_until__lte=timezone.now())

@@ -46,6 +46,17 @@ def claim(volume: Volume, found: Class | None, instance: UUID) -> dict[str, Any]
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
+def scratch(volume: Volume) -> dict[str, Any]:
+    """Volume of a pod that is made with it, empty, and deleted with it."""
+    spec: dict[str, Any] = {
+        "accessModes": [MODES[Access.NODE]],
+        "resources": {"requests": {"storage": format_mib(volume.requested_mib)}},
+    }
+    if volume.storage_class:
+        spec["storageClassName"] = volume.storage_class
+    return {"ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+
+
 def access_for(kind: str, found: Class | None) -> Access:
     """Return the access that a new volume asks for: a local disk is for one node, others for several if possible."""
     if kind != Kind.DISK and found is not None and found.is_shared:

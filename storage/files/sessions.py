@@ -23,7 +23,7 @@ from storage import access, enqueue
 from storage.models import Access, FilesPhase, FilesSession, Kind, Mount, Phase, Volume
 from storage.mounts.leasing import Leases, lease_of_session
 from storage.mounts.mounting import may_mount
-from storage.sources import refuse_binned
+from storage.sources import refuse_binned, refuse_scratch
 
 MOST_OF_A_PERSON = 3
 USED_EVERY = timedelta(seconds=20)
@@ -60,6 +60,7 @@ def require(actor: Actor, volume: Volume, *, writes: bool = False) -> None:
 def start(actor: Actor, volume: Volume) -> tuple[FilesSession, bool]:
     """Start the session that serves the volume's files, or return the one that is up. The flag: it is new."""
     actor.require(Scope.VOLUMES)
+    refuse_scratch(volume)
     require(actor, volume)
     with transaction.atomic():
         admission.lock(volume.cluster_id)  # no run that mounts it is admitted meanwhile

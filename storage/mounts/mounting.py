@@ -17,7 +17,7 @@ from accounts.models import Tenant
 from clusters.models import Cluster
 from quotas import passes
 from storage import access, notices, versions
-from storage.models import DISK_PATH, HOME_PATH, LATEST, Mount, Mounts, Phase, Shared, Turn, Volume
+from storage.models import DISK_PATH, HOME_PATH, LATEST, Kind, Mount, Mounts, Phase, Shared, Turn, Volume
 
 from .leasing import running
 
@@ -209,6 +209,8 @@ def _fault_of(actor: Actor, volume: Volume, cluster: Cluster, wish: MountWish) -
         return _("“%(name)s” is in the bin.") % name
     if volume.cluster_id != cluster.pk:
         return _("“%(name)s” is in another cluster than the pool.") % name
+    if volume.kind == Kind.SCRATCH and (wish.read_only or wish.version):
+        return _("“%(name)s” is empty at each start: mount it to write (read_only: false).") % name
     if not may_mount(volume, actor.user.pk, read_only=wish.read_only):
         if volume.shared == Shared.READ:
             return _("“%(name)s” is shared to read: mount it read-only.") % name
@@ -229,6 +231,8 @@ def _fault_of_version(volume: Volume, wish: MountWish) -> str:
 
 def may_mount(volume: Volume, user: Any, *, read_only: bool) -> bool:
     """Return True if a member of the volume's tenant may mount it so."""
+    if volume.kind == Kind.SCRATCH and read_only:
+        return False  # there is nothing to read
     shared = (Shared.READ, Shared.WRITE) if read_only else (Shared.WRITE,)
     return bool(volume.owner_id == user) or volume.shared in shared
 

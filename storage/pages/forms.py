@@ -21,9 +21,10 @@ from storage.models import Kind, Phase, Shared, Snapshot, Volume
 from storage.sources import Source
 
 MIB = 1024
-CREATED = (Kind.DISK, Kind.DATASET)
+CREATED = (Kind.DISK, Kind.DATASET, Kind.SCRATCH)
 KIND_HELP = _(
-    "A disk is fast and lies on one node: a run that mounts it starts there. A dataset lies on the network."
+    "A disk is fast and lies on one node: a run that mounts it starts there. A dataset lies on the network. "
+    "Scratch is empty at each start, and gone with each run."
 )
 
 

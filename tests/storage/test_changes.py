@@ -56,7 +56,7 @@ def test_a_name_is_taken_once_per_person_and_free_again_in_the_bin(cast: Cast) -
         ({"size_mib": 1}, "invalid", "size_mib"),
         ({"cluster": "nowhere"}, "invalid", "cluster"),
         ({"kind": "home"}, "made_by_itself", "kind"),
-        ({"kind": "scratch"}, "not_yet", "kind"),
+        ({"kind": "scratch", "shared": "read"}, "is_scratch", "kind"),
     ],
 )
 def test_faulty_wishes_name_the_field(cast: Cast, wish: dict[str, Any], code: str, field: str) -> None:

@@ -12,7 +12,8 @@ from quotas.models import Pool
 from quotas.namespaces.manifests import JUPYTER_PORT, SERVICE_ACCOUNT, SSH_PORT
 from quotas.pools import selection
 from quotas.sharing import PodParts
-from storage.models import HOME_PATH
+from storage.cluster.manifests import scratch
+from storage.models import HOME_PATH, Kind
 from workspaces.sizes.sizing import portion_of
 
 from . import drivers
@@ -212,5 +213,7 @@ def volumes(wanted: Wanted, start_files: str) -> list[dict[str, Any]]:
         entries.append({"name": "driver", "persistentVolumeClaim": claim})
     for one in wanted.mounts:
         claim = {"claimName": one.volume.object_name} | ({"readOnly": True} if one.read_only else {})
-        entries.append({"name": one.volume.object_name, "persistentVolumeClaim": claim})
+        is_scratch = one.volume.kind == Kind.SCRATCH
+        source = scratch(one.volume) if is_scratch else {"persistentVolumeClaim": claim}
+        entries.append({"name": one.volume.object_name} | source)
     return entries

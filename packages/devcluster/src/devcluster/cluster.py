@@ -22,6 +22,7 @@ from devcluster.controllers.nodes.podgc import PodGarbageCollector
 from devcluster.controllers.quotas import QuotaController
 from devcluster.controllers.services import ServiceController
 from devcluster.controllers.storage.attachments import AttachmentController
+from devcluster.controllers.storage.ephemeral import EphemeralController
 from devcluster.controllers.storage.provisioner import Provisioner
 from devcluster.controllers.storage.resizer import Resizer
 from devcluster.controllers.storage.snapshots import SnapshotController
@@ -152,6 +153,7 @@ class Cluster:
             Provisioner(api, data, volumes),
             Resizer(api, data, volumes),
             SnapshotController(api, data, volumes),
+            EphemeralController(api),
             AttachmentController(api, volumes, lifecycle.detach_seconds),
             QuotaController(api),
             ClusterRoleController(api),

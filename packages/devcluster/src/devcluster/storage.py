@@ -131,8 +131,16 @@ def exclusive(volume: Obj) -> bool:
 
 
 def claims_of(pod: Obj) -> list[str]:
-    volumes = pod["spec"].get("volumes") or []
-    return [v["persistentVolumeClaim"]["claimName"] for v in volumes if "persistentVolumeClaim" in v]
+    """Return the names of the claims that the pod mounts, also of those that are made for it alone."""
+    names = (claim_name(pod, volume) for volume in pod["spec"].get("volumes") or [])
+    return [name for name in names if name]
+
+
+def claim_name(pod: Obj, volume: Obj) -> str:
+    """Return the name of the claim behind a volume of the pod; empty if it has none."""
+    if "ephemeral" in volume:
+        return f"{pod['metadata']['name']}-{volume['name']}"
+    return str((volume.get("persistentVolumeClaim") or {}).get("claimName", ""))
 
 
 def ended(pod: Obj) -> bool:

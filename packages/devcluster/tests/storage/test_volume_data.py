@@ -107,3 +107,16 @@ def test_a_second_mount_that_writes_beside_an_agent_that_holds_the_volume_loses_
     [fault] = cluster.get("/_faults")["faults"]
     assert fault["hits"] == 1
     cluster.call("DELETE", f"/_faults/{made['id']}")
+
+
+def test_a_claim_that_a_pod_brings_along_ends_with_it(cluster: DevCluster, space: str) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "80Mi"}}}
+    mounts = {"/work": {"ephemeral": {"volumeClaimTemplate": {"spec": spec}}}}
+    for name in ("p", "q"):
+        assert output(cluster, space, shell(name, "ls /work; echo one > /work/f; ls /work", mounts)) == "f\n"
+    claim = cluster.get(f"{space}/persistentvolumeclaims/p-v0")
+    assert [owner["name"] for owner in claim["metadata"]["ownerReferences"]] == ["p"]
+    cluster.call("DELETE", f"{space}/pods/p")
+    cluster.until(f"{space}/persistentvolumeclaims/p-v0", is_gone)
+    cluster.until(f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}", is_gone)
+    assert cluster.get(f"{space}/persistentvolumeclaims/q-v0")["status"]["phase"] == "Bound"

@@ -10,7 +10,7 @@ from devcluster.faults.volumefaults import HeldBack, VolumeFaults
 from devcluster.kubelet.storage.disks import Disks
 from devcluster.kubelet.storage.volumes import NotReady
 from devcluster.resources import POD, PV, PVC, VOLUME_ATTACHMENT, Obj
-from devcluster.storage import claims_of, driver_of, ended, handle_of, size_of
+from devcluster.storage import claim_name, claims_of, driver_of, ended, handle_of, size_of
 
 PATIENCE_SECONDS = 123.0
 """After so long, the kubelet says that it waits for a volume."""
@@ -123,12 +123,11 @@ class Mounting:
 
 def writes(pod: Obj, claim: str) -> bool:
     """Return True if a container of the pod can write to the claim's volume."""
-    sources = [one for one in pod["spec"].get("volumes") or [] if "persistentVolumeClaim" in one]
+    sources = pod["spec"].get("volumes") or []
     names = {
         one["name"]
         for one in sources
-        if one["persistentVolumeClaim"]["claimName"] == claim
-        and not one["persistentVolumeClaim"].get("readOnly")
+        if claim_name(pod, one) == claim and not (one.get("persistentVolumeClaim") or {}).get("readOnly")
     }
     mounts = [mount for one in pod["spec"]["containers"] for mount in one.get("volumeMounts") or []]
     return any(mount["name"] in names and not mount.get("readOnly") for mount in mounts)

@@ -13,6 +13,7 @@ from devcluster.kubelet.containers import config
 from devcluster.kubelet.runtime import Mount
 from devcluster.kubelet.storage.podtokens import PodTokens
 from devcluster.resources import CONFIG_MAP, SECRET, Kind, Obj
+from devcluster.storage import claim_name, claims_of
 from devcluster.values.quantity import whole
 
 
@@ -37,9 +38,7 @@ class PodVolumes:
         self.disks: dict[str, Path] = {}
 
     def claims(self) -> list[str]:
-        return [
-            v["persistentVolumeClaim"]["claimName"] for v in self._volumes() if "persistentVolumeClaim" in v
-        ]
+        return claims_of(self._pod)
 
     def _volumes(self) -> list[Obj]:
         return self._pod["spec"].get("volumes") or []
@@ -135,9 +134,9 @@ class PodVolumes:
     def _mount(self, volume: Obj, mount: Obj) -> Mount:
         target, read_only = mount["mountPath"], bool(mount.get("readOnly"))
         sub = mount.get("subPath", "")
-        if claim := volume.get("persistentVolumeClaim"):
-            read_only = read_only or bool(claim.get("readOnly"))
-            return Mount(target, self.disks[claim["claimName"]], read_only, disk=True, sub=sub)
+        if name := claim_name(self._pod, volume):
+            read_only = read_only or bool((volume.get("persistentVolumeClaim") or {}).get("readOnly"))
+            return Mount(target, self.disks[name], read_only, disk=True, sub=sub)
         if (empty := volume.get("emptyDir")) is not None:
             if empty.get("medium") == "Memory":
                 size = whole(empty.get("sizeLimit", "0")) or self._memory_bytes()
