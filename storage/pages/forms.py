@@ -21,9 +21,10 @@ from storage.models import Kind, Phase, Shared, Snapshot, Volume
 from storage.sources import Source
 
 MIB = 1024
-CREATED = (Kind.DISK, Kind.DATASET)
+CREATED = (Kind.DATASET, Kind.DISK)
 KIND_HELP = _(
-    "A disk is fast and lies on one node: a run that mounts it starts there. A dataset lies on the network."
+    "A dataset is on the network: every workspace can mount it, and you can publish versions of it. A local disk is "
+    "fast and on one node: a workspace that mounts it starts there."
 )
 
 
@@ -31,7 +32,12 @@ class NameForm(forms.Form):
     name = forms.CharField(
         label=_("Name"), max_length=63, widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
-    shared = forms.ChoiceField(label=_("Shared with"), choices=Shared.choices, initial=Shared.NO)
+    shared = forms.ChoiceField(
+        label=_("Shared with"),
+        choices=Shared.choices,
+        initial=Shared.NO,
+        help_text=_("People of your tenant who may mount it. Nobody outside of the tenant can."),
+    )
 
 
 class SizeForm(forms.Form):
@@ -58,16 +64,21 @@ class CreateForm(NameForm, SizeForm):
         label=_("Kind"), choices=[(kind.value, kind.label) for kind in CREATED], help_text=KIND_HELP
     )
 
-    field_order = ("tenant", "cluster", "name", "kind", "size_gib", "shared")
+    field_order = ("name", "kind", "size_gib", "shared", "tenant", "cluster")
 
     def __init__(self, actor: Actor, data: Any = None, *, tenant: Tenant | None = None) -> None:
-        super().__init__(data, initial={"tenant": tenant and tenant.slug, "size_gib": 10})
+        first = {"size_gib": 10} | ({"tenant": tenant.slug} if tenant else {})
+        super().__init__(data, initial=first)
         tenants, clusters = self.fields["tenant"], self.fields["cluster"]
         assert isinstance(tenants, forms.ModelChoiceField)
         assert isinstance(clusters, forms.ModelChoiceField)
         able = [found.pk for found, role in roles_of(actor) if role != Role.VIEWER]
         tenants.queryset = Tenant.objects.filter(pk__in=able).order_by("name")
         clusters.queryset = Cluster.objects.order_by("name")
+        for choice in (tenants, clusters):  # nothing to choose: its only value is sent
+            if choice.queryset.count() == 1:
+                choice.widget = forms.HiddenInput()
+                choice.initial = choice.queryset.get().slug
         self.may_create = bool(able)
 
     def asked(self) -> tuple[str, Wish]:
