@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext
@@ -73,12 +74,8 @@ class CreateForm(NameForm, SizeForm):
         assert isinstance(tenants, forms.ModelChoiceField)
         assert isinstance(clusters, forms.ModelChoiceField)
         able = [found.pk for found, role in roles_of(actor) if role != Role.VIEWER]
-        tenants.queryset = Tenant.objects.filter(pk__in=able).order_by("name")
-        clusters.queryset = Cluster.objects.order_by("name")
-        for choice in (tenants, clusters):  # nothing to choose: its only value is sent
-            if choice.queryset.count() == 1:
-                choice.widget = forms.HiddenInput()
-                choice.initial = choice.queryset.get().slug
+        offer(tenants, Tenant.objects.filter(pk__in=able).order_by("name"))
+        offer(clusters, Cluster.objects.order_by("name"))
         self.may_create = bool(able)
 
     def asked(self) -> tuple[str, Wish]:
@@ -88,6 +85,14 @@ class CreateForm(NameForm, SizeForm):
             **{name: values[name] for name in names}, size_mib=self.size_mib(), cluster=values["cluster"].slug
         )
         return values["tenant"].slug, wish
+
+
+def offer(choice: forms.ModelChoiceField[Any], rows: QuerySet[Any]) -> None:
+    """Offer these. The only one is not shown: there is nothing to choose."""
+    choice.queryset = rows
+    found = list(rows[:2])
+    if len(found) == 1:
+        choice.widget, choice.initial = forms.HiddenInput(), found[0].slug
 
 
 class NoteForm(forms.Form):

@@ -29,7 +29,7 @@ from storage.cluster.keeper import MOVING
 from storage.copies import LONGEST_NOTE
 from storage.files import sessions
 from storage.models import Kind, Phase, Snapshot, Volume
-from storage.mounts.choosing import path_for, ways
+from storage.mounts.choosing import Offer, path_for, ways
 from storage.mounts.leasing import NO_USE, uses_of
 
 from .forms import CloneForm, CreateForm, NameForm, NoteForm, SizeForm, TransferForm
@@ -120,18 +120,9 @@ def volume(request: HttpRequest, id: UUID) -> HttpResponse:
     may_manage = access.may_manage(actor, found)
     taken = list(copies.shown(found))
     offered = list(ways(actor, found, [row for row in taken if row.number]))
-    keys = {way.wish.version: way.wish.key for way in offered}
     context = {
         **described(found),
-        "taken": [
-            {
-                "row": row,
-                "look": LOOKS[Phase(row.phase)],
-                "problem": problem(row),
-                "key": keys.get(str(row.number)),
-            }
-            for row in taken
-        ],
+        "taken": described_copies(found, taken, offered),
         "note": NoteForm(),
         "clone": CloneForm(found, taken),
         "section": "volumes",
@@ -147,6 +138,24 @@ def volume(request: HttpRequest, id: UUID) -> HttpResponse:
         "copies_move": any(row.phase in MOVING for row in taken),
     }
     return render(request, "storage/volume.html", context, status=status)
+
+
+def described_copies(volume: Volume, taken: list[Snapshot], offered: list[Offer]) -> list[dict[str, Any]]:
+    """Return snapshots and versions with what is wrong, what mounts them, and the key to launch with a version."""
+    mounted = Volume.objects.filter(source__volume=volume, is_version=True, deleted_at=None)
+    by_copy = dict(mounted.values_list("source_id", "pk"))
+    uses = uses_of(by_copy.values())
+    keys = {offer.wish.version: offer.wish.key for offer in offered}
+    return [
+        {
+            "row": row,
+            "look": LOOKS[Phase(row.phase)],
+            "problem": problem(row),
+            "key": keys.get(str(row.number)),
+            "users": [mount["name"] for mount in uses.get(by_copy.get(row.pk, row.pk), NO_USE).mounts],
+        }
+        for row in taken
+    ]
 
 
 def problem(row: Snapshot) -> dict[str, str] | None:
