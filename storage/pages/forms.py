@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext
@@ -21,10 +22,11 @@ from storage.models import Kind, Phase, Shared, Snapshot, Volume
 from storage.sources import Source
 
 MIB = 1024
-CREATED = (Kind.DISK, Kind.DATASET, Kind.SCRATCH)
+CREATED = (Kind.DATASET, Kind.DISK, Kind.SCRATCH)
 KIND_HELP = _(
-    "A disk is fast and lies on one node: a run that mounts it starts there. A dataset lies on the network. "
-    "Scratch is empty at each start, and gone with each run."
+    "A dataset is on the network: every workspace can mount it, and you can publish versions of it. A local disk is "
+    "fast and on one node: a workspace that mounts it starts there. Scratch is empty at each start, and gone with each "
+    "run."
 )
 
 
@@ -32,7 +34,12 @@ class NameForm(forms.Form):
     name = forms.CharField(
         label=_("Name"), max_length=63, widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
-    shared = forms.ChoiceField(label=_("Shared with"), choices=Shared.choices, initial=Shared.NO)
+    shared = forms.ChoiceField(
+        label=_("Shared with"),
+        choices=Shared.choices,
+        initial=Shared.NO,
+        help_text=_("People of your tenant who may mount it. Nobody outside of the tenant can."),
+    )
 
 
 class SizeForm(forms.Form):
@@ -59,16 +66,17 @@ class CreateForm(NameForm, SizeForm):
         label=_("Kind"), choices=[(kind.value, kind.label) for kind in CREATED], help_text=KIND_HELP
     )
 
-    field_order = ("tenant", "cluster", "name", "kind", "size_gib", "shared")
+    field_order = ("name", "kind", "size_gib", "shared", "tenant", "cluster")
 
     def __init__(self, actor: Actor, data: Any = None, *, tenant: Tenant | None = None) -> None:
-        super().__init__(data, initial={"tenant": tenant and tenant.slug, "size_gib": 10})
+        first = {"size_gib": 10} | ({"tenant": tenant.slug} if tenant else {})
+        super().__init__(data, initial=first)
         tenants, clusters = self.fields["tenant"], self.fields["cluster"]
         assert isinstance(tenants, forms.ModelChoiceField)
         assert isinstance(clusters, forms.ModelChoiceField)
         able = [found.pk for found, role in roles_of(actor) if role != Role.VIEWER]
-        tenants.queryset = Tenant.objects.filter(pk__in=able).order_by("name")
-        clusters.queryset = Cluster.objects.order_by("name")
+        offer(tenants, Tenant.objects.filter(pk__in=able).order_by("name"))
+        offer(clusters, Cluster.objects.order_by("name"))
         self.may_create = bool(able)
 
     def asked(self) -> tuple[str, Wish]:
@@ -78,6 +86,14 @@ class CreateForm(NameForm, SizeForm):
             **{name: values[name] for name in names}, size_mib=self.size_mib(), cluster=values["cluster"].slug
         )
         return values["tenant"].slug, wish
+
+
+def offer(choice: forms.ModelChoiceField[Any], rows: QuerySet[Any]) -> None:
+    """Offer these. The only one is not shown: there is nothing to choose."""
+    choice.queryset = rows
+    found = list(rows[:2])
+    if len(found) == 1:
+        choice.widget, choice.initial = forms.HiddenInput(), found[0].slug
 
 
 class NoteForm(forms.Form):

@@ -28,7 +28,8 @@ from storage.api.serializers import problem_of
 from storage.cluster.keeper import MOVING
 from storage.copies import LONGEST_NOTE
 from storage.files import sessions
-from storage.models import Phase, Snapshot, Volume
+from storage.models import Kind, Phase, Snapshot, Volume
+from storage.mounts.choosing import Offer, path_for, ways
 from storage.mounts.leasing import NO_USE, uses_of
 
 from .forms import CloneForm, CreateForm, NameForm, NoteForm, SizeForm, TransferForm
@@ -118,15 +119,18 @@ def volume(request: HttpRequest, id: UUID) -> HttpResponse:
                 return redirect("volume", id)
     may_manage = access.may_manage(actor, found)
     taken = list(copies.shown(found))
+    offered = list(ways(actor, found, [row for row in taken if row.number]))
     context = {
         **described(found),
-        "taken": [{"row": row, "look": LOOKS[Phase(row.phase)], "problem": problem(row)} for row in taken],
+        "taken": described_copies(found, taken, offered),
         "note": NoteForm(),
         "clone": CloneForm(found, taken),
         "section": "volumes",
         "size": size,
         "name": name,
         "transfer": TransferForm(found) if may_manage else None,
+        "ways": [way for way in offered if not way.wish.version.isdigit() and found.kind != Kind.HOME],
+        "path": path_for(found),
         "use": uses_of([found.pk]).get(found.pk, NO_USE),
         "may_manage": may_manage,
         "may_open": sessions.may_open(actor, found),
@@ -134,6 +138,24 @@ def volume(request: HttpRequest, id: UUID) -> HttpResponse:
         "copies_move": any(row.phase in MOVING for row in taken),
     }
     return render(request, "storage/volume.html", context, status=status)
+
+
+def described_copies(volume: Volume, taken: list[Snapshot], offered: list[Offer]) -> list[dict[str, Any]]:
+    """Return snapshots and versions with what is wrong, what mounts them, and the key to launch with a version."""
+    mounted = Volume.objects.filter(source__volume=volume, is_version=True, deleted_at=None)
+    by_copy = dict(mounted.values_list("source_id", "pk"))
+    uses = uses_of(by_copy.values())
+    keys = {offer.wish.version: offer.wish.key for offer in offered}
+    return [
+        {
+            "row": row,
+            "look": LOOKS[Phase(row.phase)],
+            "problem": problem(row),
+            "key": keys.get(str(row.number)),
+            "users": [mount["name"] for mount in uses.get(by_copy.get(row.pk, row.pk), NO_USE).mounts],
+        }
+        for row in taken
+    ]
 
 
 def problem(row: Snapshot) -> dict[str, str] | None:
@@ -162,6 +184,8 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
             audit.record_refusal(request, actor, refusal)
             messages.error(request, f"{refusal.message} {refusal.hint}")
             return redirect("volume", id)
+        text = _("“%(name)s” is being deleted.") if found.bin_until else _("“%(name)s” is in the bin.")
+        messages.success(request, text % {"name": found.name})
         return redirect("volumes")
     return render(request, "storage/volume_delete.html", {"section": "volumes", "volume": found})
 
@@ -169,7 +193,7 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def restore(request: HttpRequest, id: UUID) -> HttpResponse:
-    return act(request, id, changes.restore)
+    return act(request, id, changes.restore, _("“%(name)s” was restored."))
 
 
 @login_required
@@ -188,13 +212,15 @@ def transfer(request: HttpRequest, id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def snapshot(request: HttpRequest, id: UUID) -> HttpResponse:
-    return act(request, id, lambda actor, found: copies.snapshot(actor, found, note_of(request)))
+    note, said = note_of(request), _("The snapshot is being taken.")
+    return act(request, id, lambda actor, found: copies.snapshot(actor, found, note), said)
 
 
 @login_required
 @require_POST
 def publish(request: HttpRequest, id: UUID) -> HttpResponse:
-    return act(request, id, lambda actor, found: copies.publish(actor, found, note_of(request)))
+    note, said = note_of(request), _("The new version is being published.")
+    return act(request, id, lambda actor, found: copies.publish(actor, found, note), said)
 
 
 def note_of(request: HttpRequest) -> str:
@@ -236,8 +262,10 @@ def clone(request: HttpRequest, id: UUID) -> HttpResponse:
     return redirect("volume", made.pk)
 
 
-def act(request: HttpRequest, id: UUID, use_case: Callable[[Actor, Volume], object]) -> HttpResponse:
-    """Do what a button asks for; a refusal is shown on the volume's page."""
+def act(
+    request: HttpRequest, id: UUID, use_case: Callable[[Actor, Volume], object], said: str = ""
+) -> HttpResponse:
+    """Do what a button asks for, and say so; a refusal is shown on the volume's page."""
     actor = actor_of(request)
     found = access.get(actor, id)
     try:
@@ -246,5 +274,5 @@ def act(request: HttpRequest, id: UUID, use_case: Callable[[Actor, Volume], obje
         audit.record_refusal(request, actor, refusal)
         messages.error(request, f"{refusal.message} {refusal.hint}")
     else:
-        messages.success(request, _("Saved."))
+        messages.success(request, said % {"name": found.name} if said else _("Saved."))
     return redirect("volume", id)

@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import AuditEntry
 from storage import changes
-from storage.models import Mount, Volume
+from storage.models import Mount, Snapshot, Volume
 from tests.cast import Cast
 from tests.shared.clients import browser
 
@@ -60,7 +60,7 @@ def test_a_refused_form_says_why_and_is_recorded(cast: Cast) -> None:
     assert AuditEntry.objects.filter(outcome="refused", data__code="name_taken").exists()
 
 
-def test_the_launch_page_mounts_what_is_ticked(cast: Cast) -> None:
+def test_the_launch_page_mounts_what_is_chosen(cast: Cast) -> None:
     volume = created(cast)
     bob = browser(cast.bob)
     offered = bob.get("/launch/").context["form"].offers
@@ -79,3 +79,38 @@ def test_nothing_is_offered_that_is_not_shared_or_in_the_bin(cast: Cast) -> None
     created(cast, "private", "no")
     changes.delete(cast.alice, created(cast, "old"))
     assert browser(cast.bob).get("/launch/").context["form"].offers == {}
+
+
+def test_a_link_on_the_page_of_a_dataset_launches_with_a_version(cast: Cast) -> None:
+    volume = created(cast)
+    for number, phase in ((1, "ready"), (2, "ready"), (3, "pending")):
+        Snapshot.objects.create(volume=volume, number=number, phase=phase, by=cast.alice.user, size_mib=1)
+    bob = browser(cast.bob)
+    shown = bob.get(f"/volumes/{volume.pk}/").context
+    assert [way.wish.key for way in shown["ways"]] == [f"{volume.pk}:v", f"{volume.pk}:r"]
+    keys = {one["row"].number: one["key"] for one in shown["taken"]}
+    assert keys == {1: f"{volume.pk}:1", 2: f"{volume.pk}:2", 3: None}
+    form = bob.get("/launch/", {"tenant": "demo", "volumes": keys[2]}).context["form"]
+    [row] = form.volume_rows
+    assert [key for key, _how, is_chosen in row.ways if is_chosen] == [keys[2]]
+    assert bob.post("/launch/", LAUNCH | {"volumes": ["", keys[2]]}).status_code == 302
+    mount = Mount.objects.get(path=row.path)
+    assert (mount.volume.source, mount.version) == (volume.snapshots.get(number=2), "2")
+    holder = str(mount.holder)
+    again = bob.get("/launch/", {"again": holder}).context["form"]
+    assert again["volumes"].value() == [keys[2]]
+
+
+def test_a_link_to_a_volume_that_is_not_shared_is_reported(cast: Cast) -> None:
+    volume = created(cast, shared="no")
+    shown = browser(cast.bob).get("/launch/", {"volumes": f"{volume.pk}:r"}).context
+    assert (shown["form"]["volumes"].value(), len(shown["notes"])) == ([], 1)
+    assert browser(cast.bob).get(f"/volumes/{volume.pk}/").context["ways"] == []
+
+
+def test_a_choice_of_one_is_not_shown(cast: Cast) -> None:
+    form = browser(cast.bob).get("/volumes/").context["form"]
+    assert {field.name for field in form if field.is_hidden} == {"tenant", "cluster"}
+    cast.bob.user.memberships.create(tenant=cast.second, role="member")
+    form = browser(cast.bob).get("/volumes/").context["form"]
+    assert [field.name for field in form if field.is_hidden] == ["cluster"]

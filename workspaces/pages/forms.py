@@ -18,7 +18,7 @@ from accounts.forms import show_refusal
 from accounts.models import Tenant
 from quotas.models import Pool
 from quotas.pools.needs import GpuAsked
-from storage.mounts.choosing import Offer, of_choices
+from storage.mounts import choosing
 from storage.mounts.mounting import MountWish
 from workspaces.launch.launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
 from workspaces.models import Image
@@ -35,7 +35,7 @@ LIFETIMES_MINUTES = tuple(hours * 60 for hours in (1, 4, 8, 24, 72, 168))
 # Value of the flavor field for "Find me a GPU". No slug has this character.
 FIND = "*"
 FINDING = ("gpus", "gpu_memory_gb", "compute_capability", "ecc", "in_pool", "cpu", "memory_gib")
-FOLDED = ("volumes", "repository", "env", "secret_env")
+FOLDED = ("repository", "env", "secret_env")
 # Names in refusals, where the form's field is called otherwise.
 OTHER_NAMES = {
     "disk_mib": "disk_gib",
@@ -135,8 +135,11 @@ class LaunchForm(forms.Form):
     volumes = forms.MultipleChoiceField(
         label=_("Volumes"),
         required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text=_("A run that writes to a dataset has it alone; runs that only read share it."),
+        widget=choosing.OneWayEach,
+        help_text=_(
+            "Your home is always mounted. A workspace that writes to a dataset has it alone; "
+            "workspaces that only read share it."
+        ),
     )
     max_runtime_minutes = forms.TypedChoiceField(
         label=_("Auto-stop after"),
@@ -170,7 +173,7 @@ class LaunchForm(forms.Form):
         tenants: Sequence[Tenant],
         images: Sequence[Image],
         pools: Sequence[PoolChoice],
-        volumes: Mapping[str, Offer],
+        volumes: Mapping[str, choosing.Offer],
     ) -> None:
         super().__init__(data, initial=DEFAULTS | {"once": uuid.uuid4()} | initial, label_suffix="")
         for name, field in self.fields.items():
@@ -179,7 +182,6 @@ class LaunchForm(forms.Form):
                 field.error_messages["required"] = _("Choose one.")
         self.images, self.offers = images, volumes
         self._choose("volumes", [(key, offer.label) for key, offer in volumes.items()])
-        self.initial["volumes"] = None
         self.pools = {choice.pool["slug"]: choice.pool for choice in pools}
         self.nodes = {choice.flavors[0].pool_id: choice.nodes for choice in pools}
         flavors = [(flavor.slug, flavor.name) for choice in pools for flavor in choice.flavors]
@@ -198,7 +200,10 @@ class LaunchForm(forms.Form):
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
-        if self.initial.get(name) not in dict(choices):
+        offered = dict(choices)
+        if isinstance(field, forms.MultipleChoiceField):
+            self.initial[name] = [key for key in self.initial.get(name) or () if key in offered]
+        elif self.initial.get(name) not in offered:
             self.initial[name] = choices[0][0] if choices else None
 
     def _offer_lifetime(self, minutes: Any) -> None:
@@ -217,7 +222,9 @@ class LaunchForm(forms.Form):
         sent = QueryDict(mutable=True)
         for name in self.fields:
             value = self[name].value()
-            if value not in {None, False}:
+            if isinstance(value, list):
+                sent.setlist(name, value)
+            elif value not in {None, False}:
                 sent[name] = "on" if value is True else str(value)
         return sent
 
@@ -290,9 +297,13 @@ class LaunchForm(forms.Form):
             notify=data["notify"],
         )
 
+    @property
+    def volume_rows(self) -> list[choosing.Row]:
+        return choosing.rows(self.offers, self["volumes"].value() or ())
+
     def mounts(self) -> list[MountWish]:
-        """Return the volumes that are ticked; where both ways are, that which writes."""
-        return of_choices(self.offers, self.cleaned_data.get("volumes", ()))
+        """Return the volumes that are chosen; where two ways are, that which writes."""
+        return choosing.of_choices(self.offers, self.cleaned_data.get("volumes", ()))
 
     @property
     def own_paths(self) -> list[str]:

@@ -51,7 +51,7 @@ class SettingsForm(forms.Form):
     volumes = forms.MultipleChoiceField(
         label=_("Volumes"),
         required=False,
-        widget=forms.CheckboxSelectMultiple,
+        widget=choosing.OneWayEach,
         help_text=_("While it runs, other volumes are mounted at the next start."),
     )
     notify = forms.BooleanField(label=_("Notify me when it is ready, fails or stops"), required=False)
@@ -79,6 +79,10 @@ class SettingsForm(forms.Form):
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
+
+    @property
+    def volume_rows(self) -> list[choosing.Row]:
+        return choosing.rows(self.offers, self["volumes"].value() or ())
 
     def change(self) -> Change:
         """Return what a valid form changes."""

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor
 from accounts.errors import NotThere
 from quotas.pools.needs import unit_memory_mib
+from storage.mounts.mounting import all_of, wished
 from workspaces import access
 from workspaces.api.representation import gpus, number
 from workspaces.launch.launch import ENV_NAME, RESERVED_ENV
@@ -28,7 +29,7 @@ from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
 
 # Fields in the form's own links. Not the environment: its values do not belong into links, and secrets least of all.
 IN_LINKS = ("tenant", "image", "flavor", "name", "disk_gib", "max_runtime_minutes", "repository")
-FROM_LINKS = (*IN_LINKS, *FINDING, "notify")
+FROM_LINKS = (*IN_LINKS, *FINDING, "notify", "volumes")
 FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 # Names that choose the first values; `tenant` and `pool` are read before the form is made.
 OTHERS = ("again", "fresh", "pool", "env")
@@ -53,7 +54,8 @@ def beginning(actor: Actor, link: Mapping[str, str]) -> tuple[Workspace | None, 
         row = access.get(actor, UUID(link["again"]))
     except (NotThere, ValueError):
         return None, {}, [_("The workspace that this link copies does not exist.")]
-    return row, settings_of(actor, row), []
+    volumes = [wish.key for _name, wish in wished(all_of([row.pk]).get(row.pk, ()))]
+    return row, settings_of(actor, row) | {"volumes": volumes}, []
 
 
 def describes_a_launch(link: Mapping[str, str]) -> bool:
@@ -128,8 +130,9 @@ def _cleaned(form: LaunchForm, name: str, text: str) -> Any:
         return FLAGS[text.lower()]
     if name == "max_runtime_minutes":
         return form.lifetime(text)
-    field.clean(text)
-    return text
+    value = [text] if name == "volumes" else text
+    field.clean(value)
+    return value
 
 
 def _in_vain(form: LaunchForm, name: str, text: str, error: forms.ValidationError) -> str:
