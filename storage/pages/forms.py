@@ -44,7 +44,7 @@ class NameForm(forms.Form):
 
 class SizeForm(forms.Form):
     size_gib = forms.DecimalField(
-        label=_("Size"),
+        label=_("Volume size"),
         min_value=0,
         max_digits=9,
         decimal_places=3,
