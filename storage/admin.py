@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.admin.recorded import ReadOnlyPage
 
-from .models import Snapshot, StorageSpan, Volume
+from .models import Connection, Snapshot, StorageSpan, Volume
 
 
 @admin.register(Volume)
@@ -46,6 +46,18 @@ class SnapshotPage(ReadOnlyPage[Snapshot]):
 
     def public_address(self, obj: Snapshot) -> str:
         return reverse("volume", args=[obj.volume_id]) if obj.deleted_at is None else ""
+
+
+@admin.register(Connection)
+class ConnectionPage(ReadOnlyPage[Connection]):
+    purpose = gettext_lazy(
+        "Buckets that people named. Their keys are shown to nobody; each is changed by its owner."
+    )
+    list_display = ("name", "owner", "tenant", "endpoint", "bucket", "created_at")
+    list_filter = ("tenant",)
+    list_select_related = ("owner", "tenant")
+    search_fields = ("name", "owner__username", "endpoint", "bucket")
+    fields = ("name", "owner", "tenant", "endpoint", "bucket", "created_at")
 
 
 @admin.register(StorageSpan)

@@ -359,3 +359,39 @@ class FilesSession(models.Model):
 
 # Labels by which drivers of local disks name a node.
 NODE_KEYS = ("kubernetes.io/hostname", "metadata.name", "topology.topolvm.io/node", "openebs.io/nodename")
+
+
+class Connection(models.Model):
+    """Bucket of an S3-compatible store that a person named, with its keys, which are never shown again."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="connections", verbose_name=_("tenant"))
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="connections", verbose_name=_("owner")
+    )
+    name = models.CharField(_("name"), max_length=40)
+    endpoint = models.URLField(_("endpoint"), max_length=253)
+    bucket = models.CharField(_("bucket"), max_length=63)
+    keys = models.TextField(help_text=_("Access key and secret key as JSON, encrypted."))
+    created_at = models.DateTimeField(_("created"), default=timezone.now)
+
+    class Meta:
+        ordering: ClassVar = ["name", "pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "owner", "name"], name="one_connection_of_a_name")
+        ]
+        verbose_name = _("connection")
+        verbose_name_plural = _("connections")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ConnectionUse(models.Model):
+    """A connection whose keys the runs of a holder get; the first in order also under the names that tools expect."""
+
+    connection = models.ForeignKey(Connection, models.CASCADE, related_name="uses")
+    holder = models.UUIDField(db_index=True)
+
+    class Meta:
+        ordering: ClassVar = ["pk"]

@@ -4,9 +4,13 @@ from django.utils.translation import gettext_lazy as _
 
 KINDS = {
     "volume": _("Volumes"),
+    "connection": _("Connections"),
 }
 
 DONE = {
+    "connection.create": _("%(actor)s added the connection “%(name)s”."),
+    "connection.change": _("%(actor)s changed the connection “%(name)s”."),
+    "connection.delete": _("%(actor)s deleted the connection “%(name)s”."),
     "volume.create": _("%(actor)s created the volume “%(name)s”."),
     "volume.change": _("%(actor)s changed the volume “%(name)s”."),
     "volume.delete": _("%(actor)s put the volume “%(name)s” into the bin."),

@@ -1,8 +1,11 @@
 from django.urls import path
 
-from .pages import views, views_files
+from .pages import views, views_connections, views_files
 
 urlpatterns = [
+    path("connections/", views_connections.listed, name="connections"),
+    path("connections/<uuid:id>/", views_connections.one, name="connection"),
+    path("connections/<uuid:id>/delete/", views_connections.delete, name="connection-delete"),
     path("volumes/", views.volumes, name="volumes"),
     path("volumes/<uuid:id>/", views.volume, name="volume"),
     path("volumes/<uuid:id>/delete/", views.delete, name="volume-delete"),

@@ -2,9 +2,11 @@
 
 from django.urls import path
 
-from . import api, api_files
+from . import api, api_connections, api_files
 
 urlpatterns = [
+    path("connections/", api_connections.ConnectionsView.as_view(), name="connections"),
+    path("connections/<uuid:id>/", api_connections.ConnectionView.as_view(), name="connection"),
     path("volumes/", api.VolumesView.as_view(), name="volumes"),
     path("volumes/<uuid:id>/", api.VolumeView.as_view(), name="volume"),
     path("volumes/<uuid:id>/restore/", api.RestoreView.as_view(), name="volume-restore"),

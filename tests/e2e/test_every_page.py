@@ -25,6 +25,7 @@ from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting
 from quotas.accounting import ledger
 from quotas.models import Booking, Budget, Claim
+from storage import connections
 from storage.models import FilesSession, Snapshot, Volume
 from tests.cast import Cast, make_cast
 from tests.e2e import looks
@@ -52,6 +53,8 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "bookings/": [("bob", "/bookings/"), ("alice", "/bookings/")],
     "bookings/<uuid:id>/": [("alice", "/bookings/{booking}/"), ("bob", "/bookings/{booking}/")],
     "bookings/<uuid:id>/cancel/": [("alice", "/bookings/{booking}/cancel/")],
+    "connections/": [("bob", "/connections/"), ("victor", "/connections/")],
+    "connections/<uuid:id>/": [("bob", "/connections/{connection}/")],
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "help/causes/": [("bob", "/help/causes/")],
@@ -92,6 +95,7 @@ NOT_READ = {
     "add-ssh-key/",
     "bookings/answer/",
     "api/schema/",
+    "connections/<uuid:id>/delete/",
     "healthz",
     "launch/answer/",
     "metrics",
@@ -150,6 +154,9 @@ class Stage:
         self.ids["booking"] = str(booked(self.cast).pk)
         volume = kept(self.cast)
         self.ids |= {"volume": str(volume.pk), "snapshot": str(copied(volume).pk)}
+        values = {"name": "store", "endpoint": "https://s3.example.org", "bucket": "data"}
+        made = connections.create(self.cast.bob, "demo", values | dict.fromkeys(connections.KEYS, "key"))
+        self.ids["connection"] = str(made.pk)
         self.ids["opening"] = str(opening(self.cast).pk)
         self.options = {
             "color_scheme": "light",

@@ -17,6 +17,7 @@ from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
 from quotas.models import Booking
+from storage import connections
 from storage.models import Snapshot, Volume
 from tests.cast import make_cast
 from tests.shared.workspace_rows import make_workspace
@@ -87,9 +88,14 @@ def make_stage() -> Stage:
         bound_to="pvc-1",
     )
     snapshot = Snapshot.objects.create(volume=volume, by=cast.bob.user, phase="ready")
+    keys = {"access_key": "AK", "secret_key": "sk"}
+    connection = connections.create(
+        cast.bob, "demo", {"name": "store", "endpoint": "https://s3.example.org", "bucket": "data"} | keys
+    )
     common["snapshot"] = str(snapshot.pk)
     ids = {
         "volume": str(volume.pk),
+        "connection": str(connection.pk),
         "workspace": str(workspace.pk),
         "booking": str(booking.pk),
         "notice": str(notice.pk),

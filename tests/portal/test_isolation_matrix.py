@@ -43,6 +43,10 @@ ENDED_SESSIONS = ("deactivated", "signed out")
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
 VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
+CONNECTION = {
+    "tenant": "demo", "name": "lab", "endpoint": "https://s3.example.org", "bucket": "scans",
+    "access_key": "AK", "secret_key": "sk",
+}  # fmt: skip
 BOOKING = {
     "tenant": "demo",
     "pool": "a100",
@@ -136,6 +140,15 @@ API: dict[str, dict[str, Row]] = {
     "jobs/<uuid:id>/retry/": {"POST": NOT_YET_WRITE},
     "jobs/<uuid:id>/events/": {"GET": NOT_YET},
     "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
+    "connections/": {
+        "GET": EVERYBODY,
+        "POST": Row("201 403 201 201 201 404 403 404", CONNECTION),
+    },
+    "connections/<uuid:id>/": {
+        "GET": Row("200 404 404 404 404 404 200 404"),
+        "PATCH": Row("200 404 404 404 404 404 403 404", {"name": "new"}),
+        "DELETE": Row("204 404 404 404 404 404 403 404"),
+    },
     "volumes/": {
         "GET": Row("200 200 200 200 200 200 200 200"),
         "POST": Row("201 403 201 201 201 404 403 404", VOLUME),
@@ -240,6 +253,9 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
+    "connections/": (PAGE, REFUSED_FORM),
+    "connections/<uuid:id>/": ("200 404 404 404 404 404 302", "422 404 404 404 404 404 302"),
+    "connections/<uuid:id>/delete/": (NO_SUCH_METHOD, "302 404 404 404 404 404 302"),
     "volumes/": (PAGE, REFUSED_FORM),
     "volumes/<uuid:id>/": (SEEN_PAGE, "422 403 403 422 422 404 302"),
     "volumes/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
@@ -389,7 +405,7 @@ def test_the_api_answers_browsers_and_tokens_of_one_scope_with_no_more(
         lone = asked(stage, address, method, [stage.script(scope) for scope in LONE], row.body).split()
         assert set(lone) <= {own, "403"}, method
         if method == "GET" and own == "200":
-            is_of_volumes = "volumes/" in address.name
+            is_of_volumes = "volumes/" in address.name or "connections/" in address.name
             assert lone[1:] == ["403", "200" if is_of_volumes else "403"], method
 
 

@@ -49,9 +49,9 @@ def request_of_carol(cast: Cast) -> Claim:
 class Play:
     """A workspace of alice's on a simulated cluster."""
 
-    def __init__(self, cast: Cast, api: PlayedApi, name: str = "exp", disk_mib: int = 0) -> None:
+    def __init__(self, cast: Cast, api: PlayedApi, name: str = "exp", **wanted: Any) -> None:
         self.cast, self.api, self.mirror = cast, api, PlayedMirror(api)
-        self.id = launch(cast.alice, spec(name=name, disk_mib=disk_mib)).pk
+        self.id = launch(cast.alice, spec(name=name, **wanted)).pk
 
     @property
     def row(self) -> Workspace:

@@ -15,6 +15,7 @@ from accounts.rest.serializers import StrictSerializer
 from quotas.models.pools import LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB
 from quotas.pools.needs import GpuAsked
 from quotas.scheduling.forecast import Confidence
+from storage.connections import MOST_OF_A_RUN
 from storage.models import LATEST
 from storage.mounts.mounting import LONGEST_PATH, VERSION, MountWish
 from workspaces.launch.launch import ENV_NAME, LaunchSpec, refuse_not_built
@@ -121,6 +122,13 @@ class LaunchBody(SettingsBody):
     repository = serializers.CharField(required=False, default="", allow_blank=True, max_length=1024)
     priority = serializers.IntegerField(required=False, default=0, min_value=-100, max_value=100)
     volumes = MountBody(many=True, required=False, default=list)
+    connections = serializers.ListField(
+        child=serializers.UUIDField(),
+        required=False,
+        default=list,
+        max_length=MOST_OF_A_RUN,
+        help_text="Your connections whose keys it gets as environment; the first also as AWS_…",
+    )
 
 
 class ChangeBody(SettingsBody):
@@ -168,6 +176,7 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         max_runtime_minutes=body.get("max_runtime_minutes"),
         notify=body.get("notify", True),
         volumes=wishes_of(body["volumes"]),
+        connections=body["connections"],
         not_built=not_built(body),
     )
 

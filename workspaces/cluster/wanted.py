@@ -18,6 +18,7 @@ from quotas.models import Claim, Pool
 from quotas.namespaces import ensuring
 from quotas.namespaces.manifests import tenant_labels
 from quotas.pools.nodes import unwell_nodes
+from storage import connections
 from storage.models import Mount
 from storage.mounts import mounting
 from workspaces.access import owner_may_use
@@ -50,7 +51,7 @@ class Wanted:
     @cached_property
     def secret(self) -> SecretValues:
         """Values in clear, made only when they are needed."""
-        return secret_values(self.workspace)
+        return secret_values(self.workspace, self.shared.connections.get(self.workspace.pk, {}))
 
     @property
     def mounts(self) -> Sequence[Mount]:
@@ -114,6 +115,11 @@ class Shared:
         return mounting.mounts_of(self._of)
 
     @cached_property
+    def connections(self) -> Mapping[UUID, Mapping[str, str]]:
+        """Secret environment that connections bring, by workspace."""
+        return connections.environments(self._of)
+
+    @cached_property
     def instance(self) -> UUID:
         return Installation.current_id()
 
@@ -145,14 +151,16 @@ def wanted_of(workspace: Workspace, claim: Claim, shared: Shared) -> Wanted:
     )
 
 
-def secret_values(workspace: Workspace) -> SecretValues:
+def secret_values(workspace: Workspace, of_connections: Mapping[str, str]) -> SecretValues:
+    """Return what goes into the Secret. What the person set themselves comes before what a connection brings."""
     secret = workspace.secret
+    brought = {name: value for name, value in of_connections.items() if name not in workspace.env}
     return SecretValues(
         jupyter_token=jupyter.token(workspace),
         gateway_token=jupyter.gateway_token(workspace),
         host_key=decrypt(secret.host_key),
         authorized_keys=authorized_keys(workspace),
-        env=secret.clear_env(),
+        env=brought | secret.clear_env(),
     )
 
 

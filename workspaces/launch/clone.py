@@ -10,6 +10,7 @@ import re
 from itertools import chain, count
 
 from accounts.access import Actor
+from storage import connections
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
 from workspaces import access
@@ -50,6 +51,7 @@ def clone(actor: Actor, source: Workspace, name: str | None = None, *, files: bo
             max_runtime_minutes=longest.at_most(source.tenant, source.max_runtime_minutes),
             notify=source.notify,
             volumes=volumes,
+            connections=connections.used_by(actor, source.pk) if own else (),
             settings_of=source,
             with_files=files,
             left_out=left_out,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -19,6 +20,7 @@ from accounts.trail import audit
 from quotas import admission
 from quotas.allowed import storage
 from quotas.models import Claim
+from storage import connections
 from storage.models import Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
@@ -64,6 +66,7 @@ class LaunchSpec:
     max_runtime_minutes: int | None = None
     notify: bool = True
     volumes: Sequence[MountWish] = ()
+    connections: Sequence[UUID] = ()
     settings_of: Workspace | None = None  # source of a clone, named in an event
     with_files: bool = (
         False  # a copy of the source's home and disk, instead of the person's home and an empty disk
@@ -257,6 +260,7 @@ def give_storage(actor: Actor, workspace: Workspace, home: Volume | None, spec: 
         if workspace.disk_mib:
             homes.add_disk(actor.user, tenant, cluster, workspace.pk, workspace.name, workspace.disk_mib)
     mounting.mount(actor, tenant, cluster, workspace.pk, spec.volumes, [workspace.image.home])
+    connections.use(actor, tenant, workspace.pk, spec.connections)
 
 
 def add_source_event(workspace: Workspace, source: Workspace, with_files: bool) -> None:

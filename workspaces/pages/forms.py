@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,6 +18,7 @@ from accounts.forms import show_refusal
 from accounts.models import Tenant
 from quotas.models import Pool
 from quotas.pools.needs import GpuAsked
+from storage.models import Connection
 from storage.mounts import choosing
 from storage.mounts.mounting import MountWish
 from workspaces.launch.launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
@@ -35,7 +36,7 @@ LIFETIMES_MINUTES = tuple(hours * 60 for hours in (1, 4, 8, 24, 72, 168))
 # Value of the flavor field for "Find me a GPU". No slug has this character.
 FIND = "*"
 FINDING = ("gpus", "gpu_memory_gb", "compute_capability", "ecc", "in_pool", "cpu", "memory_gib")
-FOLDED = ("repository", "env", "secret_env")
+FOLDED = ("repository", "env", "secret_env", "connections")
 # Names in refusals, where the form's field is called otherwise.
 OTHER_NAMES = {
     "disk_mib": "disk_gib",
@@ -141,6 +142,15 @@ class LaunchForm(forms.Form):
             "workspaces that only read share it."
         ),
     )
+    connections = forms.TypedMultipleChoiceField(
+        label=_("Connections"),
+        required=False,
+        coerce=uuid.UUID,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_(
+            "Their keys arrive as secret environment; the first also under the names of the AWS tools."
+        ),
+    )
     max_runtime_minutes = forms.TypedChoiceField(
         label=_("Auto-stop after"),
         required=False,
@@ -174,6 +184,7 @@ class LaunchForm(forms.Form):
         images: Sequence[Image],
         pools: Sequence[PoolChoice],
         volumes: Mapping[str, choosing.Offer],
+        connections: Iterable[Connection],
     ) -> None:
         super().__init__(data, initial=DEFAULTS | {"once": uuid.uuid4()} | initial, label_suffix="")
         for name, field in self.fields.items():
@@ -181,6 +192,7 @@ class LaunchForm(forms.Form):
             if name in {"image", "flavor"}:
                 field.error_messages["required"] = _("Choose one.")
         self.images, self.offers = images, volumes
+        self._choose("connections", [(str(one.pk), f"{one.name} · {one.tenant.name}") for one in connections])
         self._choose("volumes", [(key, offer.label) for key, offer in volumes.items()])
         self.pools = {choice.pool["slug"]: choice.pool for choice in pools}
         self.nodes = {choice.flavors[0].pool_id: choice.nodes for choice in pools}
@@ -290,6 +302,7 @@ class LaunchForm(forms.Form):
             size=self.size(),
             disk_mib=(data["disk_gib"] or 0) * MIB_PER_GIB,
             volumes=self.mounts(),
+            connections=data["connections"],
             env=data["env"],
             secret_env=data["secret_env"],
             repository=data["repository"],

@@ -40,6 +40,7 @@ def body_of_form(form: LaunchForm) -> dict[str, Any]:
     return body | _filled(
         disk_mib=(data.get("disk_gib") or 0) * 1024,
         volumes=[_mount(wish) for wish in form.mounts()],
+        connections=[str(pk) for pk in data.get("connections") or ()],
         max_runtime_minutes=data.get("max_runtime_minutes"),
         repository=without_credentials(data.get("repository") or ""),
         env=data.get("env"),

@@ -17,6 +17,7 @@ from accounts.models import Tenant
 from accounts.once import done_once
 from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant
+from storage import connections
 from storage.mounts import choosing
 from workspaces.launch import launch as launching
 from workspaces.launch.clone import free_name
@@ -117,7 +118,13 @@ def form_for(
 ) -> LaunchForm:
     images = list(Image.objects.filter(is_active=True))
     return LaunchForm(
-        data, first, tenants=tenants, images=images, pools=pools, volumes=choosing.offers(actor)
+        data,
+        first,
+        tenants=tenants,
+        images=images,
+        pools=pools,
+        volumes=choosing.offers(actor),
+        connections=connections.visible(actor),
     )
 
 

@@ -9,6 +9,7 @@ from accounts.errors import Refusal
 from clusters.mirror import Mirror
 from quotas import admission
 from quotas.models import Claim
+from storage import connections
 from storage.mounts import homes, mounting
 from workspaces.cluster.look import may_have_a_pod, pods_of
 from workspaces.cluster.proof import delete_pod, note_pods
@@ -129,6 +130,7 @@ def _become_deleted(row: Workspace) -> None:
     homes.let_go(row.pk, with_data=row.delete_disk or not row.events.filter(code="admitted").exists())
     row.next_size = None
     forget_secrets(row)
+    connections.forget(row.pk)
     row.message_code, row.message_data = code, {}
     add_event(row, code)
 

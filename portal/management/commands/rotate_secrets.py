@@ -14,7 +14,7 @@ from accounts.credentials.secrets import Unreadable, rotated
 from accounts.locks import locked
 from accounts.models import IdempotentAnswer
 from clusters.models import Installation
-from storage.models import FilesSession
+from storage.models import Connection, FilesSession
 from workspaces.models import WorkspaceSecret
 
 AT_ONCE = 200
@@ -23,6 +23,7 @@ FIELDS: dict[type[Model], tuple[str, ...]] = {
     WorkspaceSecret: ("jupyter_token", "host_key", "env"),
     Installation: ("ssh_jump_key",),
     FilesSession: ("token",),
+    Connection: ("keys",),
     IdempotentAnswer: ("body",),
     apps.get_model("mfa", "Authenticator"): ("data",),
 }
