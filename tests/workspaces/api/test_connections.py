@@ -139,7 +139,7 @@ def test_a_clone_of_ones_own_has_them_and_a_deleted_workspace_forgets_them(cast:
     one = made(cast)
     play = started(cast, one)
     copy = clone(cast.alice, play.row, "copy")
-    assert ConnectionUse.objects.filter(holder=copy.pk, connection=one).exists()
+    assert ConnectionUse.objects.filter(holder=copy.pk, connection_id=one).exists()
     others = clone(cast.bob, play.row, "bobs")
     assert not ConnectionUse.objects.filter(holder=others.pk).exists()
     lifecycle.delete(cast.alice, play.row, delete_disk=True)
