@@ -167,7 +167,8 @@ def _check(values: Mapping[str, str]) -> None:
         if not KEY.fullmatch(values[name]):
             faults[name] = [_("Use 1 to 512 visible characters without spaces.")]
     if faults:
-        raise Invalid("invalid", _("This connection cannot be saved."), _("Correct the fields that are named."), fields=faults)
+        hint = _("Correct the fields that are named.")
+        raise Invalid("invalid", _("This connection cannot be saved."), hint, fields=faults)
 
 
 def _is_address(text: str) -> bool:

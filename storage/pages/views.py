@@ -184,7 +184,8 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
             audit.record_refusal(request, actor, refusal)
             messages.error(request, f"{refusal.message} {refusal.hint}")
             return redirect("volume", id)
-        text = _("“%(name)s” is being deleted.") if found.bin_until else _("“%(name)s” is in the bin.")
+        goes = found.bin_until is not None or found.kind == Kind.SCRATCH
+        text = _("“%(name)s” is being deleted.") if goes else _("“%(name)s” is in the bin.")
         messages.success(request, text % {"name": found.name})
         return redirect("volumes")
     return render(request, "storage/volume_delete.html", {"section": "volumes", "volume": found})
