@@ -14,7 +14,17 @@ SHARED: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
 
-ROOMS = {"portal", "monitoring", "workspaces", "storage", "quotas", "clusters", "accounts", "vitals"}
+ROOMS = {
+    "portal",
+    "monitoring",
+    "workloads",
+    "workspaces",
+    "storage",
+    "quotas",
+    "clusters",
+    "accounts",
+    "vitals",
+}
 _AFTER_AN_ADDRESS = "\"'`<>()[]{},;:."
 
 

@@ -70,6 +70,7 @@ INSTALLED_APPS = [
     "clusters",
     "quotas",
     "storage",
+    "workloads",
     "workspaces",
     "monitoring",
     "portal",

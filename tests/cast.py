@@ -11,7 +11,7 @@ from accounts.access import Actor
 from accounts.models import Membership, Role, Tenant, User
 from clusters.models import Cluster, Node
 from quotas.models import Flavor, Pool, Quota
-from workspaces.models import Image
+from workloads.models import Image
 
 GIB = 1024**3
 PRODUCT = "NVIDIA-A100-SXM4-80GB"

@@ -21,8 +21,9 @@ from accounts.admin.recorded import ReadOnlyPage, RecordedPage
 from quotas import passes
 from quotas.models import Flavor
 from quotas.scheduling import as_gpus
+from workloads.models import Image
 
-from .models import Desired, Image, Phase, Workspace
+from .models import Desired, Phase, Workspace
 from .runs import lifecycle
 
 

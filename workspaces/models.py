@@ -3,50 +3,15 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import ClassVar
 
-from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import Q
-from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
-from accounts.models import Tenant
-from accounts.text import visible
-from clusters.references import valid_reference
-from quotas.models import Flavor, Pool
-
-
-class Image(models.Model):
-    """Entry of the catalogue: a container reference, what it offers, and the user that it runs as."""
-
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    slug = models.SlugField(_("slug"), max_length=40, unique=True)
-    name = models.CharField(_("name"), max_length=120, validators=[visible])
-    description = models.CharField(_("description"), max_length=240, blank=True)
-    reference = models.CharField(_("container reference"), max_length=512, validators=[valid_reference])
-    offers_jupyter = models.BooleanField(_("offers Jupyter"), default=True)
-    offers_ssh = models.BooleanField(_("offers SSH"), default=True)
-    uid = models.PositiveIntegerField(_("user id"), default=1000)
-    gid = models.PositiveIntegerField(_("group id"), default=1000)
-    username = models.CharField(_("user name"), max_length=32, default="jovyan")
-    home = models.CharField(_("home"), max_length=240, default="/home/jovyan")
-    shell = models.CharField(_("shell"), max_length=240, default="/bin/bash")
-    is_active = models.BooleanField(_("offered"), default=True)
-
-    class Meta:
-        verbose_name = _("image")
-        verbose_name_plural = _("images")
-        ordering: ClassVar = ["slug"]
-        constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(uid__gte=1) & Q(gid__gte=1), name="image_never_runs_as_root")
-        ]
-
-    def __str__(self) -> str:
-        return self.name
+from workloads.models import EventRow, Workload
 
 
 class Desired(models.TextChoices):
@@ -99,38 +64,11 @@ class Ending(models.TextChoices):
     DELETE = "delete", _("delete")
 
 
-class Workspace(models.Model):
+class Workspace(Workload):
     """A named Jupyter + SSH environment of one person in one tenant; started and stopped many times."""
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    tenant = models.ForeignKey(
-        Tenant, on_delete=models.PROTECT, related_name="workspaces", verbose_name=_("tenant")
-    )
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="workspaces", verbose_name=_("owner")
-    )
-    name = models.CharField(_("name"), max_length=63)
-    image = models.ForeignKey(Image, on_delete=models.PROTECT, related_name="+", verbose_name=_("image"))
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
-    flavor = models.ForeignKey(
-        Flavor, null=True, on_delete=models.SET_NULL, related_name="+", verbose_name=_("flavor")
-    )
-    units = models.PositiveIntegerField(_("units"), default=0)
-    # As in a claim: set where GPUs are cut by memory and cores.
-    cards = models.PositiveSmallIntegerField(default=0, db_default=0)
-    card_memory_mib = models.PositiveIntegerField(null=True)
-    card_cores = models.PositiveSmallIntegerField(null=True)
-    cpu_millicores = models.PositiveIntegerField(_("CPU (millicores)"))
-    memory_mib = models.PositiveIntegerField(_("memory (MiB)"))
     disk_mib = models.PositiveIntegerField(
         _("local disk (MiB)"), default=0, help_text=_("A local disk beside the home; 0: none.")
-    )
-    env = models.JSONField(default=dict, blank=True)
-    repository = models.CharField(max_length=1024, blank=True)
-    priority = models.SmallIntegerField(default=0)
-    max_runtime_minutes = models.PositiveIntegerField(null=True, help_text=_("Empty: it runs until stopped."))
-    notify = models.BooleanField(
-        default=True, db_default=True, help_text=_("Notify its owner when it is ready, fails or stops.")
     )
     # The size from the next start on, as sizing.Size writes it; null: as now.
     next_size = models.JSONField(null=True)
@@ -167,7 +105,6 @@ class Workspace(models.Model):
     pod_ended = models.BooleanField(default=True)
     container_restarts = models.PositiveIntegerField(default=0, help_text=_("Within that pod."))
 
-    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     started_at = models.DateTimeField(
         _("started at"), null=True, help_text=_("When the current run was admitted.")
     )
@@ -175,12 +112,6 @@ class Workspace(models.Model):
     stops_at = models.DateTimeField(null=True, help_text=_("When the lifetime of the current run ends."))
     # Time of the lifetime's next warning, or of the stop itself.
     lifetime_due_at = models.DateTimeField(null=True, db_index=True)
-    deleted_at = models.DateTimeField(_("deleted at"), null=True)
-    changed_at = models.DateTimeField(auto_now=True)
-    last_event = models.PositiveIntegerField(default=0, help_text=_("Number of the newest event."))
-    # Set with the first mark (request for a reconcile), cleared by the reconcile that saw the last mark.
-    dirty_since = models.DateTimeField(_("dirty since"), null=True, db_index=True)
-    dirty_marks = models.PositiveIntegerField(default=0)
 
     class Meta:
         verbose_name = _("workspace")
@@ -197,14 +128,6 @@ class Workspace(models.Model):
                 name="one_workspace_of_a_name_per_person_and_tenant",
             )
         ]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @cached_property
-    def new_events(self) -> list[Event]:
-        """Events that `state/story.py` added to this row and `state/live.py` has not written yet."""
-        return []
 
     def get_phase_display(self) -> str:  # type: ignore[no-redef]  # the plugin adds the same
         """Label of the phase. Django's own builds the list of choices again for each of fifty cards."""
@@ -237,22 +160,11 @@ class WorkspaceSecret(models.Model):
         return values
 
 
-class Event(models.Model):
-    """Event of a workspace, numbered 1, 2, 3 … within it and kept for ever. Its text comes from its code."""
-
-    class Level(models.TextChoices):
-        INFO = "info", _("info")
-        WARNING = "warning", _("warning")
-        ERROR = "error", _("error")
+class Event(EventRow):
+    """Event of a workspace."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="events")
-    number = models.PositiveIntegerField()
-    run = models.UUIDField(null=True)
-    at = models.DateTimeField()
     step = models.CharField(max_length=10, choices=Step, blank=True)
-    level = models.CharField(max_length=8, choices=Level, default=Level.INFO)
-    code = models.CharField(max_length=64)
-    data = models.JSONField(default=dict)
 
     class Meta:
         ordering: ClassVar = ["workspace", "number"]

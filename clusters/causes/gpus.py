@@ -28,7 +28,7 @@ DRIVER_NOT_LOADED = Cause(
     r"|lib(?:nvidia-ml|cuda)\.so\S*: cannot open shared object"
     r"|driver (?:is )?not loaded|couldn't communicate with the NVIDIA driver|could not insert '?nvidia"
     r"|Module nvidia\S* not found"
-    # The driver's folder, as a pool names it (workspaces/cluster/drivers.py).
+    # The driver's folder, as a pool names it (workloads/pods/drivers.py).
     r'|volume "driver\S*\s*:\s*hostPath type check failed',
     _("The node's NVIDIA driver is not loaded, or containers do not find it."),
     _(

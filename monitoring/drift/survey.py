@@ -26,7 +26,7 @@ from monitoring.validation import steps as validation
 from quotas.models import Pool
 from storage.files import manifests as files
 from storage.models import FilesSession, Volume
-from workspaces.cluster.drivers import claim_name
+from workloads.pods.drivers import claim_name
 from workspaces.models import Desired, Phase, Workspace
 
 from .compare import KINDS, Discrepancy, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of

@@ -10,7 +10,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from monitoring.models import Finding, What
-from workspaces.cluster.drivers import PREFIX
+from workloads.pods.drivers import PREFIX
 
 from .compare import FENCES
 

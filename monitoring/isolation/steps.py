@@ -30,7 +30,7 @@ from clusters.watch.watching import Changed
 from monitoring import enqueue
 from monitoring.models import IsolationProof
 from vitals.clock import is_near_now
-from workspaces.models import Image
+from workloads.models import Image
 
 from . import judging, manifests
 from .judging import Outcome, Round, Verdict

@@ -16,7 +16,7 @@ from django.utils.dateparse import parse_datetime
 from clusters.causes.cause import Data
 from clusters.explain import diagnose
 from monitoring.models import Validation
-from workspaces.cluster import observe
+from workloads.pods import status, troubles
 
 Object = Mapping[str, Any]
 Outcome = Validation.Outcome
@@ -43,7 +43,7 @@ class Run:
 
 
 def has_begun(pod: Object | None) -> bool:
-    return pod is not None and observe.has_started(pod)
+    return pod is not None and status.has_started(pod)
 
 
 def has_failed(pod: Object | None) -> bool:
@@ -52,7 +52,7 @@ def has_failed(pod: Object | None) -> bool:
 
 
 def run_of(pod: Object) -> Run | None:
-    ended = observe.container_status(pod).get("state", {}).get("terminated")
+    ended = status.container_status(pod).get("state", {}).get("terminated")
     if not ended or not ended.get("startedAt"):  # it never started
         return None
     return Run(int(ended.get("exitCode", 1)), at(ended.get("startedAt")), at(ended.get("finishedAt")))
@@ -78,10 +78,10 @@ def in_the_way(pod: Object | None, events: Sequence[Object], node: Object | None
     """Return why the program has not started; without a code if no problem is known."""
     if pod is None:
         return Verdict(Outcome.NOT_RUN)
-    found = observe.trouble(observe.Snapshot(pods=[pod], events=events, node=node))
+    found = troubles.trouble(troubles.Snapshot(pods=[pod], events=events, node=node))
     if found is not None:
         return Verdict(Outcome.NOT_RUN, found.diagnosis.code, found.diagnosis.data)
-    told = observe.explained_end(pod)
+    told = status.explained_end(pod)
     return Verdict(Outcome.NOT_RUN, told.code, told.data) if told else Verdict(Outcome.NOT_RUN)
 
 

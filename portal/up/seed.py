@@ -25,7 +25,7 @@ from portal.up.people import PEOPLE
 from portal.up.pools import NodeSeen, PoolPlan, plan_pools
 from portal.up.refusal import Refusal
 from quotas.models import Flavor, Pool, Quota
-from workspaces.models import Image
+from workloads.models import Image
 
 MIB = 1024 * 1024
 MAKERS = ("nvidia.com/", "tencent.com/vcuda-")  # name prefixes of GPU resources

@@ -30,8 +30,8 @@ from tests.deploy import dcgm_exporter
 from tests.deploy.promql import Known, Labels, NotThere, labels_of
 from vitals.figures import INFINITE
 from vitals.models import Figure
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
-from workspaces.sizes.sizing import SizeAsked
 
 PROMETHEUS, GRAFANA = REPOSITORY / "deploy/prometheus", REPOSITORY / "deploy/grafana"
 RULES = sorted(PROMETHEUS.glob("*.rules.yaml"))

@@ -225,7 +225,7 @@ def scene_in(folder: Path) -> Iterator[Scene]:
     stack = Stack(folder / "state", BERTH_DEVCLUSTER_NODES=str(nodes))
     stack.start()
     try:
-        make = f"from workspaces.models import Image; Image.objects.create(slug='far', reference='{FAR}')"
+        make = f"from workloads.models import Image; Image.objects.create(slug='far', reference='{FAR}')"
         stack.manage("shell", "-c", make)
         yield Scene.of(stack)
     finally:

@@ -72,7 +72,7 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
         "accounts/user": cast.bob.user.pk, "accounts/tenant": cast.demo.pk, "accounts/auditentry": entry.pk,
         "clusters/cluster": cast.cluster.pk, "quotas/pool": cast.pool.pk, "quotas/quota": quota.pk,
         "quotas/budget": budget.pk, "quotas/tenantlimit": limit.pk, "quotas/claim": running.run,
-        "workspaces/image": cast.image.pk,
+        "workloads/image": cast.image.pk,
         "workspaces/workspace": running.pk,
     }  # fmt: skip
 
@@ -148,7 +148,7 @@ def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
         "accounts/user/add/",
         *(f"{name}/{pk}/change/" for name, pk in rows.items()),
         f"quotas/quota/{rows['quotas/quota']}/history/",
-        f"workspaces/image/{rows['workspaces/image']}/delete/",
+        f"workloads/image/{rows['workloads/image']}/delete/",
         f"quotas/quota/{rows['quotas/quota']}/delete/",
     ]
     with signed_in(browser, address, cast.admin.user, color_scheme=theme, viewport=viewport) as context:

@@ -35,7 +35,7 @@ with changing("{workspace}") as row:
     row.troubles = {{code: "2000-01-01T00:00:00+00:00" for code in row.troubles}}
 """
 BROKEN_IMAGE = """
-from workspaces.models import Image
+from workloads.models import Image
 Image.objects.create(slug="pytorch", name="PyTorch nightly", description="PyTorch as built last night",
                      reference="registry.example/pytorch:nightly")
 """

@@ -14,7 +14,17 @@ import pytest
 from tests.gate.prose import is_poor, openings
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("accounts", "clusters", "monitoring", "portal", "quotas", "storage", "vitals", "workspaces")
+ROOMS = (
+    "accounts",
+    "clusters",
+    "monitoring",
+    "portal",
+    "quotas",
+    "storage",
+    "vitals",
+    "workloads",
+    "workspaces",
+)
 MOST_FILES = 25
 """Python files in one folder; more hide each other."""
 MOST_POOR = 0.05

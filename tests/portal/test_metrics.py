@@ -24,10 +24,10 @@ from tests.cast import make_cast
 from tests.shared.metrics_page import samples
 from vitals import figures, pulse
 from vitals.models import Figure, Process
+from workloads.sizes.sizing import SizeAsked
 from workspaces import measures
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Event, Workspace
-from workspaces.sizes.sizing import SizeAsked
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 

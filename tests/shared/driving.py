@@ -18,10 +18,11 @@ from quotas import admission
 from quotas.models import Claim, Flavor, Pool
 from tests.cast import Cast
 from tests.shared.looking import look
+from workloads.models import Image
+from workloads.sizes.sizing import SizeAsked
 from workspaces import enqueue
 from workspaces.launch.launch import LaunchSpec, launch
-from workspaces.models import Image, Workspace
-from workspaces.sizes.sizing import SizeAsked
+from workspaces.models import Workspace
 
 ENOUGH_SECONDS = 60
 

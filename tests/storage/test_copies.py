@@ -28,10 +28,10 @@ from tests.shared.clients import ask
 from tests.shared.driving import claim_of, drive
 from tests.shared.driving import in_phase as run_in_phase
 from tests.storage.keeping import ENOUGH_SECONDS, created, in_phase, keep, look_at, settle
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 CLAIM, SNAPSHOT, CONTENT = "PersistentVolumeClaim", "VolumeSnapshot", "VolumeSnapshotContent"

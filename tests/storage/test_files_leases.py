@@ -30,10 +30,10 @@ from tests.shared.driving import claim_of, drive
 from tests.shared.driving import in_phase as run_in_phase
 from tests.shared.looking import listed
 from tests.storage.keeping import created, in_phase, keep
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 

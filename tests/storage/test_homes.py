@@ -15,10 +15,10 @@ from storage.models import Kind, Mount, Phase, Volume
 from storage.mounts import homes
 from tests.cast import Cast
 from tests.shared.clients import ask, script
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
 

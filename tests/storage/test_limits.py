@@ -24,10 +24,10 @@ from tests.admin_forms import text_of
 from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.concurrency import at_once
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
 GIB = 1024  # MiB

@@ -24,10 +24,10 @@ from tests.shared.concurrency import at_once
 from tests.shared.driving import claim_of, drive, in_phase, told
 from tests.storage.keeping import created, keep
 from tests.storage.keeping import in_phase as volume_in_phase
+from workloads.sizes.sizing import Size, SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-from workspaces.sizes.sizing import Size, SizeAsked
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 

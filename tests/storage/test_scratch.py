@@ -19,10 +19,10 @@ from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.shared.driving import claim_of, drive, in_phase
 from tests.storage.keeping import created
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 

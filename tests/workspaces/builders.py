@@ -9,8 +9,10 @@ from accounts.models import Tenant, User
 from clusters.models import Cluster
 from quotas.models import Pool
 from storage.models import HOME_PATH, Mount, Volume
-from workspaces.cluster.wanted import SecretValues, Shared, Wanted
-from workspaces.models import Image, Workspace
+from workloads.models import Image
+from workloads.pods.wanted import Shared
+from workspaces.cluster.wanted import SecretValues, Wanted
+from workspaces.models import Workspace
 
 INSTANCE = UUID("00000000-0000-4000-8000-000000000001")
 RUN = UUID("00000000-0000-4000-8000-0000000000aa")
@@ -51,7 +53,7 @@ def wanted(row: Workspace | None = None, **changes: Any) -> Wanted:
         env={"API_KEY": "hush"},
     )
     values: dict[str, Any] = {
-        "workspace": row or workspace(),
+        "workload": row or workspace(),
         "instance": INSTANCE,
         "run": RUN,
         "node": "gpu-1",
@@ -61,7 +63,7 @@ def wanted(row: Workspace | None = None, **changes: Any) -> Wanted:
     read = {"secret": secret, "bad_gpus": (), "unwell_nodes": {}}
     read |= {name: changes.pop(name) for name in read.keys() & changes.keys()}
     shared = Shared()
-    shared.__dict__["mounts"] = {values["workspace"].pk: changes.pop("mounts", [home_mount()])}
+    shared.__dict__["mounts"] = {values["workload"].pk: changes.pop("mounts", [home_mount()])}
     made = Wanted(shared=shared, **(values | changes))
     made.__dict__.update(read)  # as if they had been read from rows
     return made

@@ -26,10 +26,10 @@ from tests.own_rights import OwnRights
 from tests.played_nodes import announced
 from tests.shared.driving import api_of_admin, drive, in_phase
 from tests.workspaces.specs import spec
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-from workspaces.sizes.sizing import SizeAsked
 
 A100 = "{product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, compute: '8.0', count: 2"
 NODES = f"""

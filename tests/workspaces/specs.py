@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec
-from workspaces.sizes.sizing import SizeAsked
 
 
 def spec(**changes: Any) -> LaunchSpec:

@@ -30,14 +30,16 @@ from accounts.rest.schema import answers
 from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
 from storage.mounts import foreseen
+from workloads.asking import refuse_not_built
+from workloads.models import Image
+from workloads.sizes.estimate import estimate
 from workspaces import access
 from workspaces.cluster.logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
 from workspaces.gateway.scripts import hand_out
 from workspaces.launch.clone import clone
-from workspaces.launch.launch import check, launch, refuse_not_built
-from workspaces.models import Desired, Event, Image, Phase, Workspace
+from workspaces.launch.launch import check, launch
+from workspaces.models import Desired, Event, Phase, Workspace
 from workspaces.runs import changes, lifecycle, lifetime
-from workspaces.sizes.estimate import estimate
 
 from .representation import event_json, moment, with_related, workspace_json, workspaces_json
 from .serializers import (

@@ -21,10 +21,10 @@ from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
 from storage.models import Mount, Turn
 from storage.mounts import homes, mounting
+from workloads.sizes.sizing import Size
 from workspaces.access import is_own
 from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
-from workspaces.sizes.sizing import Size
 from workspaces.state import story
 
 from . import ssh_config

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from clusters.mirror import Mirror
-from clusters.pods.ends import condition
 from storage.models import Mount
+from workloads.pods.looking import binding_modes, with_reasons
+from workloads.pods.status import Object
+from workloads.pods.troubles import Snapshot
 from workspaces.models import Workspace
-
-from .observe import Object, Snapshot
 
 
 def look_at(workspace: Workspace, own: Iterable[Mount], mirror: Mirror) -> Snapshot:
@@ -55,25 +54,3 @@ def pods_of(workspace: Workspace, mirror: Mirror) -> list[Object]:
 def may_have_a_pod(workspace: Workspace, mirror: Mirror) -> bool:
     """Return True if the run may have a pod that nobody has seen: its creation was asked for, and not yet reported."""
     return mirror.api.get("Pod", workspace.tenant.namespace, workspace.object_name) is not None
-
-
-def with_reasons(seen: Snapshot, mirror: Mirror) -> Snapshot:
-    """Add what can explain a delay, unless all is well: events about the run's objects, and the pod's node."""
-    pod = seen.pod
-    if pod and condition(pod, "Ready") == "True" and seen.service:
-        return seen
-    about = [body for body in (*seen.volume_claims, *seen.pods, seen.service) if body]
-    events = [event for body in about for event in mirror.events_about(body["metadata"]["uid"])]
-    node = mirror.get("Node", None, pod["spec"]["nodeName"]) if pod and pod["spec"].get("nodeName") else None
-    return replace(seen, events=events, node=node)
-
-
-def binding_modes(claims: Sequence[Object], mirror: Mirror) -> dict[str, str]:
-    """Binding mode by storage class, for PVCs that are not bound yet."""
-    pending = {
-        claim["spec"].get("storageClassName", "")
-        for claim in claims
-        if claim.get("status", {}).get("phase", "Pending") == "Pending"
-    }
-    found = {name: mirror.get("StorageClass", None, name) for name in pending - {""}}
-    return {name: body.get("volumeBindingMode", "Immediate") for name, body in found.items() if body}

@@ -11,12 +11,11 @@ from clusters import labels
 from clusters.labels import HASH, digest_of
 from clusters.models import Cluster
 from clusters.own_place import only_berth_opens_jupyter
-from clusters.pods.ends import FINALIZER
-from quotas import sharing
 from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT, tenant_labels
+from workloads.pods import parts
 from workspaces import start
 
-from . import pod as parts
+from . import pod as pods
 from .wanted import Wanted
 
 START = "berth-start-"  # names of the ConfigMaps with the start script
@@ -25,18 +24,9 @@ START = "berth-start-"  # names of the ConfigMaps with the start script
 def pod(wanted: Wanted) -> dict[str, Any]:
     """Pod of a run. Its name is the workspace's own, so that there are never two: the next comes when this is gone, and
     that goes when its end was seen."""
-    body = _object(
-        wanted, "v1", "Pod", wanted.name, spec=parts.spec(wanted, start_files(wanted)["metadata"]["name"])
-    )
-    body["metadata"] |= {
-        "labels": wanted.labels | {labels.RUN: str(wanted.run)},
-        "annotations": {
-            "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-            **parts.gpu_parts(wanted).annotations,
-            **sharing.of(wanted.workspace.pool).avoiding(wanted.bad_gpus),
-        },
-        "finalizers": [FINALIZER],
-    }
+    spec = pods.spec(wanted, start_files(wanted)["metadata"]["name"])
+    body = wanted.object("v1", "Pod", wanted.name, spec=spec)
+    body["metadata"] |= parts.metadata(wanted)
     return body
 
 
@@ -48,31 +38,24 @@ def secret(wanted: Wanted) -> dict[str, Any]:
         "authorized_keys": "".join(f"{key}\n" for key in wanted.secret.authorized_keys),
     } | {parts.secret_env_key(name): value for name, value in wanted.secret.env.items()}
     data = {key: base64.b64encode(value.encode()).decode() for key, value in sorted(values.items())}
-    return _object(wanted, "v1", "Secret", wanted.name, type="Opaque", data=data)
+    return wanted.object("v1", "Secret", wanted.name, type="Opaque", data=data)
 
 
 def start_files(wanted: Wanted) -> dict[str, Any]:
     """ConfigMap with the start script and the container's users, one for all workspaces of a namespace with the same.
 
-    A uid needs a name, or SSH refuses the login. The map is named after its content, and never changes.
+    The map is named after its content, and never changes.
     """
     image = wanted.workspace.image
     digest, data = _start_data(image.username, image.uid, image.gid, image.home, image.shell)
-    body = _object(wanted, "v1", "ConfigMap", f"{START}{digest}", data=dict(data), immutable=True)
+    body = wanted.object("v1", "ConfigMap", f"{START}{digest}", data=dict(data), immutable=True)
     body["metadata"]["labels"] = tenant_labels(wanted.workspace.tenant, wanted.instance)
     return body
 
 
 @lru_cache
 def _start_data(username: str, uid: int, gid: int, home: str, shell: str) -> tuple[str, Mapping[str, str]]:
-    passwd = (
-        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-        f"{username}:x:{uid}:{gid}:{username}:{home}:{shell}\n"
-        "sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n"
-        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-    )
-    group = f"root:x:0:\n{username}:x:{gid}:\nnogroup:x:65534:\n"
-    data = {**start.files(), "passwd": passwd, "group": group}
+    data = {**start.files(), **parts.people(username, uid, gid, home, shell)}
     return digest_of(data), data
 
 
@@ -102,7 +85,7 @@ def service(wanted: Wanted) -> dict[str, Any]:
     }
     if spec["type"] == "LoadBalancer":
         spec["allocateLoadBalancerNodePorts"] = False
-    body = _object(wanted, "v1", "Service", wanted.name, spec=spec)
+    body = wanted.object("v1", "Service", wanted.name, spec=spec)
     body["metadata"]["annotations"] = {HASH: digest_of([body, secret(wanted)])}
     return body
 
@@ -112,8 +95,3 @@ def publishes_jupyter(cluster: Cluster) -> bool:
     if cluster.exposure == Cluster.Exposure.LOAD_BALANCER:
         return not only_berth_opens_jupyter(cluster)
     return cluster.exposure == Cluster.Exposure.PORTAL
-
-
-def _object(wanted: Wanted, api: str, kind: str, name: str, **body: Any) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": wanted.namespace, "labels": wanted.labels}
-    return {"apiVersion": api, "kind": kind, "metadata": metadata, **body}

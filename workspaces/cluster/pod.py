@@ -1,82 +1,22 @@
-"""Pod of a workspace: unprivileged, with GPUs as the pool shares them, CPU and memory as admitted. Pure."""
+"""Pod of a workspace: Jupyter and SSH, with their probes. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
 from typing import Any
 
-from clusters.models import Cluster
-from clusters.quantities import format_cpu, format_mib
-from quotas import sharing
-from quotas.models import Pool
-from quotas.namespaces.manifests import JUPYTER_PORT, SERVICE_ACCOUNT, SSH_PORT
-from quotas.pools import selection
-from quotas.sharing import PodParts
-from storage.cluster.manifests import scratch
-from storage.models import HOME_PATH, Kind
-from workspaces.sizes.sizing import portion_of
+from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT
+from workloads.pods import parts
 
-from . import drivers
 from .wanted import Wanted
 
 GRACE_SECONDS = 10
-EPHEMERAL_REQUEST_MIB = 1024
-EPHEMERAL_LIMIT_MIB = 10 * 1024
 # sshd may need minutes where an image installs things at its start.
 STARTUP_SECONDS = 300
-ITSELF = ("localhost", "127.0.0.1", "::1")  # notebooks speak to their own server
-NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def spec(wanted: Wanted, start_files: str) -> dict[str, Any]:
     """Spec of the pod. `start_files`: name of the ConfigMap with the start script."""
-    workspace = wanted.workspace
-    pool, image, cluster = workspace.pool, workspace.image, wanted.cluster
-    body: dict[str, Any] = {
-        "serviceAccountName": SERVICE_ACCOUNT,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "shareProcessNamespace": True,  # Jupyter as PID 1 reaps nothing
-        "terminationGracePeriodSeconds": GRACE_SECONDS,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": image.uid,
-            "runAsGroup": image.gid,
-            "fsGroup": image.gid,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "affinity": {"nodeAffinity": node_affinity(pool, wanted.node, wanted.unwell_nodes)},
-        # Berth decides about a lost node: an eviction by a timer would let a second pod write to the same disk.
-        "tolerations": [
-            *pool.tolerations,
-            *({"key": key, "operator": "Exists", "effect": "NoExecute"} for key in NODE_TROUBLES),
-        ],
-        "containers": [container(wanted)],
-        "volumes": volumes(wanted, start_files),
-    }
-    if scheduler := gpu_parts(wanted).scheduler:
-        body["schedulerName"] = scheduler
-    if pool.runtime_class:
-        body["runtimeClassName"] = pool.runtime_class
-    if secrets := list(dict.fromkeys([*cluster.image_pull_secrets, *pool.image_pull_secrets])):
-        body["imagePullSecrets"] = [{"name": name} for name in secrets]
-    return body
-
-
-def node_affinity(pool: Pool, node: str, unwell: Iterable[str] = ()) -> dict[str, Any]:
-    """Require the pool's nodes without the unwell ones; prefer the node that admission chose."""
-    affinity: dict[str, Any] = {}
-    terms = selection.manifest(selection.terms(pool))
-    others = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in unwell]
-    if others:
-        terms = [term | {"matchFields": others} for term in terms or [{}]]
-    if terms:
-        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
-    if node:
-        chosen = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [{"weight": 100, "preference": chosen}]
-    return affinity
+    return parts.spec(wanted, container(wanted), start_files, GRACE_SECONDS)
 
 
 def container(wanted: Wanted) -> dict[str, Any]:
@@ -95,125 +35,16 @@ def container(wanted: Wanted) -> dict[str, Any]:
         "command": ["/bin/sh", "/berth/start/start.sh"],
         "env": environment(wanted),
         "ports": ports,
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "resources": resources(wanted),
+        "securityContext": parts.UNPRIVILEGED,
+        "resources": parts.resources(wanted),
         "startupProbe": (ssh if image.offers_ssh else jupyter)
         | {"periodSeconds": 1, "failureThreshold": STARTUP_SECONDS},
         "readinessProbe": (jupyter if image.offers_jupyter else ssh)
         | {"periodSeconds": 2, "failureThreshold": 3},
-        "volumeMounts": mounts(wanted),
+        "volumeMounts": parts.mounts(wanted),
     }
 
 
 def environment(wanted: Wanted) -> list[dict[str, Any]]:
-    """Variables of Berth, then of the user. Launch refuses reserved names; for other names the user's value wins."""
-    workspace = wanted.workspace
-    ours = {
-        "HOME": workspace.image.home,
-        "USER": workspace.image.username,
-        "SHELL": workspace.image.shell,
-        "JUPYTER_TOKEN_FILE": "/berth/secret/jupyter-token",
-        "BERTH_WORKSPACE": workspace.name,
-    }
-    if workspace.repository:
-        ours["BERTH_REPOSITORY"] = workspace.repository
-    ours |= gpu_parts(wanted).environment
-    if wanted.mounts_driver:
-        ours["BERTH_DRIVER"] = drivers.MOUNT_PATH
-    taken = set(workspace.env) | set(wanted.secret.env)
-    ours |= proxy_settings(wanted.cluster, taken)
-    entries: list[dict[str, Any]] = [
-        {"name": name, "value": literal(value)}
-        for name, value in (ours | workspace.env).items()
-        if name not in taken or name in workspace.env
-    ]
-    entries.append({"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}})
-    for name in sorted(wanted.secret.env):
-        source = {"secretKeyRef": {"name": wanted.name, "key": secret_env_key(name)}}
-        entries.append({"name": name, "valueFrom": source})
-    return entries
-
-
-def proxy_settings(cluster: Cluster, taken: Set[str]) -> dict[str, str]:
-    """Proxy variables in both spellings: programs read one or the other. If the user sets one, Berth sets neither."""
-    settings = {"http_proxy": cluster.http_proxy, "https_proxy": cluster.https_proxy}
-    if any(settings.values()):
-        settings["no_proxy"] = ",".join(filter(None, [*ITSELF, cluster.no_proxy]))
-    return {
-        spelled: value
-        for name, value in settings.items()
-        if value and not {name, name.upper()} & taken
-        for spelled in (name, name.upper())
-    }
-
-
-def literal(value: str) -> str:
-    """Escape dollars: Kubernetes replaces $(NAME) in values, and every $$ by one dollar."""
-    return value.replace("$", "$$")
-
-
-def secret_env_key(name: str) -> str:
-    return f"env.{name}"
-
-
-def gpu_parts(wanted: Wanted) -> PodParts:
-    """Parts of the pod that the pool's way of sharing needs."""
-    return sharing.pod(wanted.workspace.pool, portion_of(wanted.workspace))
-
-
-def resources(wanted: Wanted) -> dict[str, Any]:
-    workspace = wanted.workspace
-    gpus = gpu_parts(wanted).resources
-    return {
-        "requests": {
-            "cpu": format_cpu(wanted.requested_cpu_millicores),
-            "memory": format_mib(wanted.requested_memory_mib),
-            "ephemeral-storage": format_mib(EPHEMERAL_REQUEST_MIB),
-            **gpus,
-        },
-        "limits": {
-            "cpu": format_cpu(workspace.cpu_millicores),
-            "memory": format_mib(workspace.memory_mib),
-            "ephemeral-storage": format_mib(EPHEMERAL_LIMIT_MIB),
-            **gpus,
-        },
-    }
-
-
-def mounts(wanted: Wanted) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = [
-        {"name": "start", "mountPath": "/berth/start", "readOnly": True},
-        {"name": "secret", "mountPath": "/berth/secret", "readOnly": True},
-        {"name": "start", "mountPath": "/etc/passwd", "subPath": "passwd", "readOnly": True},
-        {"name": "start", "mountPath": "/etc/group", "subPath": "group", "readOnly": True},
-    ]
-    if not gpu_parts(wanted).brings_shm:
-        entries.append({"name": "shm", "mountPath": "/dev/shm"})
-    if wanted.mounts_driver:
-        entries.append({"name": "driver", "mountPath": drivers.MOUNT_PATH, "readOnly": True})
-    for one in wanted.mounts:
-        read_only = {"readOnly": True} if one.read_only else {}
-        path = wanted.workspace.image.home if one.path == HOME_PATH else one.path
-        entries.append({"name": one.volume.object_name, "mountPath": path} | read_only)
-    return entries
-
-
-def volumes(wanted: Wanted, start_files: str) -> list[dict[str, Any]]:
-    """Volumes of the pod. /dev/shm is memory within the container's limit: 64 MiB of it kill PyTorch's data loaders."""
-    name = wanted.name
-    entries: list[dict[str, Any]] = [
-        {"name": "start", "configMap": {"name": start_files, "defaultMode": 0o555}},
-        {"name": "secret", "secret": {"secretName": name, "defaultMode": 0o440}},
-    ]
-    if not gpu_parts(wanted).brings_shm:
-        memory = {"medium": "Memory", "sizeLimit": format_mib(wanted.workspace.memory_mib // 2)}
-        entries.append({"name": "shm", "emptyDir": memory})
-    if wanted.mounts_driver:
-        claim = {"claimName": drivers.claim_name(wanted.workspace.pool), "readOnly": True}
-        entries.append({"name": "driver", "persistentVolumeClaim": claim})
-    for one in wanted.mounts:
-        claim = {"claimName": one.volume.object_name} | ({"readOnly": True} if one.read_only else {})
-        is_scratch = one.volume.kind == Kind.SCRATCH
-        source = scratch(one.volume) if is_scratch else {"persistentVolumeClaim": claim}
-        entries.append({"name": one.volume.object_name} | source)
-    return entries
+    ours = {"JUPYTER_TOKEN_FILE": "/berth/secret/jupyter-token", "BERTH_WORKSPACE": wanted.workspace.name}
+    return parts.environment(wanted, ours, {"POD_IP": "status.podIP"})

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 
 from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer
+from workloads.pods.status import Object
 from workspaces.models import Workspace
 from workspaces.state.live import changing
-
-from .observe import Object
 
 
 def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:

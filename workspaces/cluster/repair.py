@@ -9,8 +9,9 @@ from clusters.labels import RUN
 from clusters.mirror import Mirror
 from clusters.pods.ends import FINALIZER
 from clusters.storage.volumes import restore_labels
+from workloads.pods.status import Object, going
+from workloads.pods.troubles import Snapshot
 
-from .observe import Object, Snapshot, going
 from .wanted import Wanted
 
 

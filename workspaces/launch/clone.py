@@ -13,13 +13,14 @@ from accounts.access import Actor
 from storage import connections
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
+from workloads import longest
+from workloads.asking import LONGEST_NAME
+from workloads.repositories import VARIABLE
 from workspaces import access
 from workspaces.models import Workspace
-from workspaces.sizes.sizing import Size
+from workspaces.state.runs import next_size
 
-from . import longest
-from .launch import LONGEST_NAME, LaunchSpec, launch
-from .repositories import VARIABLE
+from .launch import LaunchSpec, launch
 
 
 def clone(actor: Actor, source: Workspace, name: str | None = None, *, files: bool = False) -> Workspace:
@@ -42,7 +43,7 @@ def clone(actor: Actor, source: Workspace, name: str | None = None, *, files: bo
             tenant=source.tenant.slug,
             name=name or free_name(actor, source),
             image=source.image.slug,
-            size=Size.of_next(source).asked(),
+            size=next_size(source).asked(),
             disk_mib=homes.disk_mib(mounts) or source.disk_mib,
             env=source.env if own else {},
             secret_env=secret_env,

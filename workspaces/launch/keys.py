@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from accounts.credentials.secrets import encrypt
+from workloads.repositories import VARIABLE
 from workspaces.models import Workspace, WorkspaceSecret
 
 
@@ -56,3 +57,8 @@ def fingerprint(public_key: str) -> str:
     """Fingerprint as `ssh-keygen -l` prints it: SHA256 of the key blob in unpadded base64."""
     blob = base64.b64decode(public_key.split()[1])
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+def whole_address(workspace: Workspace) -> str:
+    """Return the repository's address with its credentials, for the workspace's owner alone."""
+    return workspace.secret.clear_env().get(VARIABLE, workspace.repository)

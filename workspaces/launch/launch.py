@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, tenant_by_slug
-from accounts.errors import Conflict, Invalid, NotYet, Refusal
+from accounts.errors import Conflict, Invalid, Refusal
 from accounts.locks import locked
 from accounts.models import Tenant, User
 from accounts.trail import audit
@@ -24,27 +23,19 @@ from storage import connections
 from storage.models import Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
+from workloads import longest
+from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
+from workloads.models import Image
+from workloads.repositories import as_secret, without_credentials
+from workloads.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.access import require_launch
-from workspaces.models import Image, Phase, Step, Workspace, WorkspaceSecret
-from workspaces.sizes.sizing import Size, SizeAsked, resolve
+from workspaces.models import Phase, Step, Workspace, WorkspaceSecret
 from workspaces.state import runs
 from workspaces.state.live import announce, write_events
 from workspaces.state.story import add_event
 
-from . import keys, longest
-from .repositories import as_secret, without_credentials
+from . import keys
 
-LONGEST_NAME = 63
-NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
-ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Set by Berth alone: they decide which GPUs a container sees, its user and how it is reached.
-RESERVED_ENV = re.compile(
-    r"NVIDIA_.*|CUDA_MPS_.*|CUDA_DEVICE_.*|CUDA_DISABLE_CONTROL|CUDA_TASK_PRIORITY|CUDA_OVERSUBSCRIBE"
-    r"|GPU_CORE_.*|LD_PRELOAD"
-    r"|JUPYTER_.*|KUBERNETES_.*|BERTH_.*|HOME|PATH|POD_IP"
-)
-REPOSITORY = re.compile(r"(?:https?://|ssh://|git://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s'\"\\]+")
-LONGEST_ENV_BYTES = 64 * 1024
 SMALLEST_DISK_MIB = 64
 MOST_WAITING = 500  # per person: nobody may fill the queue
 LARGEST_DISK_MIB = 16 * 1024 * 1024
@@ -85,7 +76,7 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
         with transaction.atomic():
             _lock(actor, tenant)
             refuse_not_built(spec.not_built)
-            refuse_unfair(actor, spec)
+            refuse_unfair(actor, spec.priority)
             image, size = check(tenant, spec)
             minutes = longest.granted(tenant, spec.max_runtime_minutes)
             home = homes.main_home(actor.user, tenant, size.pool.cluster)
@@ -105,19 +96,6 @@ def _lock(actor: Actor, tenant: Tenant) -> None:
     require_launch(actor, tenant, hold=True)
 
 
-def refuse_not_built(fields: Sequence[str]) -> None:
-    for name in fields:
-        text = _("“%(name)s” is not available yet.") % {"name": name}
-        raise NotYet("not_yet", text, _("Leave it out."), fields={name: [text]})
-
-
-def refuse_unfair(actor: Actor, spec: LaunchSpec) -> None:
-    """Refuse a priority above 0 except from admins: it would jump the queue of all tenants."""
-    if spec.priority > 0 and not actor.is_admin:
-        text = _("Only admins may give a priority above 0.")
-        raise Invalid("priority_too_high", text, _("Use 0 or less."), fields={"priority": [text]})
-
-
 def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
     fields = check_name(spec.name)
@@ -132,22 +110,6 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
         )
     return image, resolve(tenant, spec.size)
-
-
-def check_name(name: str) -> dict[str, list[str]]:
-    if NAME.fullmatch(name):
-        return {}
-    return {
-        "name": [
-            _("Use 1 to 63 letters, digits, spaces, dots, dashes; begin and end with a letter or digit.")
-        ]
-    }
-
-
-def check_repository(address: str) -> dict[str, list[str]]:
-    if not address or REPOSITORY.fullmatch(address):
-        return {}
-    return {"repository": [_("Give an address that git can clone, as https://host/group/project.git")]}
 
 
 def check_disk(disk_mib: int) -> dict[str, list[str]]:
@@ -178,36 +140,6 @@ def refuse_beyond_storage(tenant: Tenant, owner: User, asked: Mapping[str, int])
         "quota."
     )
     storage.refuse_beyond(tenant, owner, asked, field="disk_mib", hint=hint)
-
-
-def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str, list[str]]:
-    """Faults by field: malformed or reserved names, a name twice, too much."""
-    faults: dict[str, list[str]] = {}
-    for where, values in (("env", env), ("secret_env", secret_env)):
-        texts = [
-            _("“%(name)s” is not a name: use letters, digits and _; not a digit first.") % {"name": name}
-            for name in values
-            if not ENV_NAME.fullmatch(name)
-        ]
-        texts += [
-            _("“%(name)s” is reserved: Berth sets it. Use another name.") % {"name": name}
-            for name in values
-            if RESERVED_ENV.fullmatch(name)
-        ]
-        texts += [
-            _("The value of “%(name)s” has a NUL character, which no environment can hold.") % {"name": name}
-            for name, value in values.items()
-            if "\0" in value
-        ]
-        if sum(len(name) + len(value.encode()) for name, value in values.items()) > LONGEST_ENV_BYTES:
-            texts.append(_("Together they are longer than 64 KiB. Put long values into a file."))
-        if texts:
-            faults[where] = texts
-    if twice := sorted(set(env) & set(secret_env)):
-        faults.setdefault("secret_env", []).append(
-            _("%(names)s is in both env and secret_env. Keep one.") % {"names": ", ".join(twice)}
-        )
-    return faults
 
 
 def _write(

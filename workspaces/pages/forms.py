@@ -21,12 +21,13 @@ from quotas.pools.needs import GpuAsked
 from storage.models import Connection
 from storage.mounts import choosing
 from storage.mounts.mounting import MountWish
-from workspaces.launch.launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
-from workspaces.models import Image
+from workloads.asking import check_env, check_name, check_repository
+from workloads.models import Image
+from workloads.sizes.sizing import DEFAULT_CPU_MILLICORES, DEFAULT_MEMORY_MIB, SizeAsked
+from workloads.spans import lifetime
+from workspaces.launch.launch import LARGEST_DISK_MIB, LaunchSpec
+from workspaces.launch.suggestions import PoolChoice
 from workspaces.runs.lifetime import LONGEST_MINUTES
-from workspaces.sizes.sizing import DEFAULT_CPU_MILLICORES, DEFAULT_MEMORY_MIB, SizeAsked
-from workspaces.sizes.suggestions import PoolChoice
-from workspaces.state.story import lifetime
 
 MIB_PER_GIB = 1024
 MOST_GPUS = 4096

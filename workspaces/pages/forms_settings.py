@@ -15,13 +15,14 @@ from accounts.errors import Refusal
 from accounts.forms import show_refusal
 from quotas.models import Flavor, Pool
 from storage.mounts import choosing, mounting
+from workloads.sizes.parts import Part, parts_of
+from workloads.sizes.sizing import Size, SizeAsked
 from workspaces import access
 from workspaces.launch.clone import free_name
 from workspaces.models import Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.runs.lifetime import LONGEST_MINUTES
-from workspaces.sizes.parts import Part, parts_of
-from workspaces.sizes.sizing import Size, SizeAsked
+from workspaces.state.runs import next_size
 
 from .forms import MIB_PER_GIB, MOST_CPUS, MOST_GPUS, MOST_MEMORY_GIB, GpusField, lifetimes, plain_text
 
@@ -57,7 +58,7 @@ class SettingsForm(forms.Form):
     notify = forms.BooleanField(label=_("Notify me when it is ready, fails or stops"), required=False)
 
     def __init__(self, data: QueryDict | None, actor: Actor, workspace: Workspace) -> None:
-        size = Size.of_next(workspace)
+        size = next_size(workspace)
         mounts = mounting.all_of([workspace.pk]).get(workspace.pk, [])
         self.offers, ticked = choosing.offers_for(actor, workspace.tenant, workspace.pool.cluster, mounts)
         self.asked = size.asked()

@@ -17,9 +17,9 @@ from accounts.models import Tenant
 from quotas.accounting import budgets
 from quotas.queries import limits_for, pools_for
 from storage.mounts import foreseen
-from workspaces.launch.repositories import holds_credentials, without_credentials
-from workspaces.sizes.estimate import Alternative, estimate
-from workspaces.sizes.sizing import Found, found, resolve
+from workloads.repositories import holds_credentials, without_credentials
+from workloads.sizes.estimate import Alternative, estimate
+from workloads.sizes.sizing import Found, found, resolve
 
 from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
 from .prefill import IN_LINKS

@@ -17,13 +17,13 @@ from accounts.access import Actor
 from accounts.errors import NotThere
 from quotas.pools.needs import unit_memory_mib
 from storage.mounts.mounting import all_of, wished
+from workloads.asking import ENV_NAME, RESERVED_ENV
+from workloads.sizes.parts import is_part, part_value
+from workloads.sizes.sizing import portion_of
 from workspaces import access
 from workspaces.api.representation import gpus, number
-from workspaces.launch.launch import ENV_NAME, RESERVED_ENV
+from workspaces.launch.suggestions import PoolChoice
 from workspaces.models import Workspace
-from workspaces.sizes.parts import is_part, part_value
-from workspaces.sizes.sizing import portion_of
-from workspaces.sizes.suggestions import PoolChoice
 
 from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
 

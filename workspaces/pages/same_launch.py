@@ -11,11 +11,11 @@ from typing import Any
 from accounts.access import Actor
 from storage.models import LATEST
 from storage.mounts.mounting import MountWish, all_of, wished
+from workloads.repositories import without_credentials
+from workloads.sizes.sizing import Size
 from workspaces import access
 from workspaces.api.representation import number
-from workspaces.launch.repositories import without_credentials
 from workspaces.models import Workspace
-from workspaces.sizes.sizing import Size
 
 from .forms import LaunchForm
 

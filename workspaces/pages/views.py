@@ -17,11 +17,11 @@ from accounts.rest.actors import actor_of
 from accounts.targets import safe_target
 from accounts.tenancy import current_tenant, tenants_to_choose
 from accounts.trail import audit
+from workloads.sizes.shares import shares
 from workspaces import access
 from workspaces.api.representation import with_related, workspaces_json
+from workspaces.launch.suggestions import launch_tenants, sample
 from workspaces.models import Workspace
-from workspaces.sizes.shares import shares
-from workspaces.sizes.suggestions import launch_tenants, sample
 
 ROWS_PER_PAGE = 50
 MOST_SHARES = 8  # for an admin, who sees all tenants

@@ -19,10 +19,10 @@ from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant
 from storage import connections
 from storage.mounts import choosing
+from workloads.models import Image
 from workspaces.launch import launch as launching
 from workspaces.launch.clone import free_name
-from workspaces.models import Image
-from workspaces.sizes.suggestions import PoolChoice, friendly_name, launch_tenants, pool_choices
+from workspaces.launch.suggestions import PoolChoice, friendly_name, launch_tenants, pool_choices
 
 from . import prefill
 from .forms import LaunchForm

@@ -22,8 +22,8 @@ from accounts.models import Role, Tenant
 from accounts.rest.actors import actor_of
 from accounts.search import too_much
 from accounts.trail import audit
+from workloads.sizes.shares import shares
 from workspaces.runs import people
-from workspaces.sizes.shares import shares
 
 TENANTS_PER_PAGE = 50
 PEOPLE_PER_PAGE = 100

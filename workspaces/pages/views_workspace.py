@@ -22,14 +22,15 @@ from accounts.notices import inbox
 from accounts.rest.actors import actor_of
 from quotas.estimates import Estimator
 from storage.mounts import homes
+from workloads.repositories import holds_credentials
+from workloads.sizes.estimate import alternatives
+from workloads.sizes.sizing import Size
 from workspaces import access
 from workspaces.api.representation import event_json, workspace_json
 from workspaces.gateway import hosts, passes
-from workspaces.launch.repositories import holds_credentials, whole_address
+from workspaces.launch.keys import whole_address
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.runs import lifecycle, lifetime
-from workspaces.sizes.estimate import alternatives
-from workspaces.sizes.sizing import Size
 from workspaces.state import jupyter, runs
 
 from .same_launch import body_of_workspace, curl

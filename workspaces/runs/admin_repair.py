@@ -13,8 +13,9 @@ from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.models import Scope
 from quotas.models import Claim
+from workloads.pods.wanted import Shared
 from workspaces.cluster import manifests
-from workspaces.cluster.wanted import Shared, wanted_of
+from workspaces.cluster.wanted import wanted_of
 from workspaces.models import Event, Workspace
 from workspaces.state.live import changing
 from workspaces.state.runs import claim_of

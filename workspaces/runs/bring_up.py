@@ -13,27 +13,25 @@ from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
 from clusters.labels import HASH
 from clusters.mirror import Mirror
-from clusters.storage.volumes import free_for, restore_labels
+from clusters.storage.volumes import restore_labels
 from clusters.unknown_causes import count, digest_of
 from quotas import admission
 from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage.cluster.look import hold
 from storage.mounts import mounting
+from workloads.pods.looking import binding_modes
+from workloads.pods.making import make_driver_volume, refused
+from workloads.pods.status import accepted, is_of
+from workloads.pods.troubles import Blocked, Outcome, Snapshot, Trouble
+from workloads.pods.wanted import Shared
 from workspaces import enqueue
-from workspaces.cluster import drivers, manifests, observe
-from workspaces.cluster.look import binding_modes, look_at
-from workspaces.cluster.observe import (
-    Blocked,
-    Observation,
-    Outcome,
-    Snapshot,
-    Trouble,
-    explain_trouble,
-)
+from workspaces.cluster import manifests, observe
+from workspaces.cluster.look import look_at
+from workspaces.cluster.observe import Observation
 from workspaces.cluster.proof import delete_pod, is_noted, note
 from workspaces.cluster.repair import restore_pod
-from workspaces.cluster.wanted import Shared, Wanted, wanted_of
+from workspaces.cluster.wanted import Wanted, wanted_of
 from workspaces.models import NO_DEADLINE, STEPS, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
@@ -91,7 +89,7 @@ def is_whole(wanted: Wanted, seen: Snapshot) -> bool:
         wanted.workspace.dirty_since is None
         and seen.service is not None
         and len(seen.volume_claims) >= len(wanted.own)
-        and any(observe.is_of(run, pod) for pod in seen.pods)
+        and any(is_of(run, pod) for pod in seen.pods)
     )
 
 
@@ -103,7 +101,8 @@ def make(wanted: Wanted, seen: Snapshot, mirror: Mirror, shared: Shared) -> tupl
         ensuring.ensure(
             shared.tenant_objects(wanted.workspace.tenant, wanted.cluster), shared.instance, mirror
         )
-        make_driver_volume(wanted, mirror)
+        if wanted.workspace.ready_at is None:
+            make_driver_volume(wanted, mirror)
         seen = make_volume_claims(wanted, seen, mirror)
         seen = make_ways_in(wanted, seen, mirror)
         seen = make_pod(wanted, seen, mirror)
@@ -121,36 +120,10 @@ def node_out(wanted: Wanted, seen: Snapshot) -> Trouble | None:
     """Return a trouble that requeues the run if its node became unwell before the start: the pod would wait in vain,
     and the queue knows when that node, or another, has room."""
     code = wanted.unwell_nodes.get(wanted.node)
-    has_begun = any(observe.is_of(str(wanted.run), pod) for pod in seen.pods)
+    has_begun = any(is_of(str(wanted.run), pod) for pod in seen.pods)
     if code is None or has_begun:
         return None
     return Trouble(Diagnosis(code, {"node": wanted.node}), Outcome.REQUEUE)
-
-
-# Refusals that pass without help, when other pods end or a namespace is gone. Any other refusal is final.
-PASSING_REFUSALS = ("exceeded quota", "being terminated", "object is being deleted")
-
-
-def refused(refusal: ClusterRefused) -> Trouble:
-    if refusal.status == 409 or any(words in refusal.message for words in PASSING_REFUSALS):
-        return explain_trouble("admission", refusal.message, Outcome.REQUEUE, 120)
-    return explain_trouble("admission", refusal.message, Outcome.FAIL)
-
-
-def make_driver_volume(wanted: Wanted, mirror: Mirror) -> None:
-    """Create the driver's volume and PVC in a pool of old nodes. Without them, the pod would not be scheduled."""
-    if not wanted.mounts_driver or wanted.workspace.ready_at is not None:
-        return
-    volume, claim = drivers.objects(wanted.workspace.pool, wanted.workspace.tenant, wanted.instance)
-    name, namespace = claim["metadata"]["name"], claim["metadata"]["namespace"]
-    there = mirror.get("PersistentVolumeClaim", namespace, name)
-    if there is not None and there.get("status", {}).get("phase") == "Bound":
-        return
-    reference = mirror.apply(volume)["spec"].get("claimRef", {})
-    was_deleted = there is None and reference.get("uid")
-    if was_deleted and not free_for(name, namespace, volume["metadata"]["name"], mirror):
-        raise Blocked("volume_gone", Outcome.FAIL, claim=name, volume=volume["metadata"]["name"])
-    mirror.apply(claim)
 
 
 def make_volume_claims(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
@@ -184,7 +157,7 @@ def make_pod(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
     if (blocked := mounting.in_the_way(wanted.mounts, wanted.workspace.owner_id)) is not None:
         code, data, helps_to_wait = blocked
         raise Blocked(code, Outcome.WAIT if helps_to_wait else Outcome.FAIL, **data)
-    if not all(observe.accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
+    if not all(accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
         return seen
     files = manifests.start_files(wanted)
     if mirror.get("ConfigMap", wanted.namespace, files["metadata"]["name"]) is None:
@@ -195,7 +168,7 @@ def make_pod(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
         if refusal.reason != "AlreadyExists":
             raise
         there = mirror.api.get("Pod", wanted.namespace, wanted.name)
-        if there is None or not observe.is_of(str(wanted.run), there):
+        if there is None or not is_of(str(wanted.run), there):
             return seen  # an earlier pod is still going
         pod = there
     return replace(seen, pods=[pod])
@@ -203,7 +176,7 @@ def make_pod(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
 
 def set_aside_earlier(seen: Snapshot, workspace: Workspace, mirror: Mirror) -> Snapshot:
     """Delete or release pods of earlier runs. Return the state without them: they say nothing about this run."""
-    mine = [pod for pod in seen.pods if observe.is_of(str(workspace.run), pod)]
+    mine = [pod for pod in seen.pods if is_of(str(workspace.run), pod)]
     for pod in seen.pods:
         if pod not in mine:
             delete_pod(pod, mirror)

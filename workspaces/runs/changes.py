@@ -23,11 +23,12 @@ from quotas.models import Claim
 from storage.models import Kind
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
+from workloads import longest
+from workloads.asking import check_name
+from workloads.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.access import require_own
-from workspaces.launch import longest
-from workspaces.launch.launch import check_disk, check_name, name_taken, needs, refuse_beyond_storage
+from workspaces.launch.launch import check_disk, name_taken, needs, refuse_beyond_storage
 from workspaces.models import Desired, Phase, Workspace
-from workspaces.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.state import runs
 from workspaces.state.story import add_event
 

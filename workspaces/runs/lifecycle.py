@@ -21,7 +21,6 @@ from quotas.allowed import storage
 from storage.mounts import homes
 from workspaces import enqueue
 from workspaces.access import require_manage, require_own
-from workspaces.launch import longest
 from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Phase, Workspace
 from workspaces.state import runs
@@ -47,7 +46,7 @@ def start(actor: Actor, workspace: Workspace) -> bool:
         )  # now: where a run is still ending, the claim is made only after its end
         move(row, Move.WANT_RUNNING)
         if not row.ending:
-            longest.fit(row)
+            runs.fit_lifetime(row)
             homes.renew(row.owner, row.tenant, row.pool.cluster, row.pk)
             runs.begin(row, claim_for(row), "requested")
     return True

@@ -24,9 +24,9 @@ from quotas import admission, ends, reasons
 from quotas.ends import Bound
 from quotas.models import Claim
 from quotas.pool_state import START_MARGIN
+from workloads import longest
 from workspaces import enqueue
 from workspaces.access import require_manage
-from workspaces.launch import longest
 from workspaces.models import Desired, Event, Step, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
@@ -61,7 +61,7 @@ def begin(row: Workspace) -> None:
     claim = runs.claim_of(row, Claim.State.ADMITTED)
     if claim is None or row.stops_at not in (None, claim.must_end_at):
         return
-    longest.fit(row)
+    runs.fit_lifetime(row)
     if row.max_runtime_minutes is None or row.ready_at is None:
         return
     stops_at = row.ready_at + timedelta(minutes=row.max_runtime_minutes)

@@ -16,10 +16,10 @@ from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
 from quotas.models import Claim
 from storage.mounts import mounting
+from workloads.pods.troubles import explain_trouble
+from workloads.pods.wanted import Shared
 from workspaces import measures
 from workspaces.cluster.look import read_anew
-from workspaces.cluster.observe import explain_trouble
-from workspaces.cluster.wanted import Shared
 from workspaces.models import NO_DEADLINE, Event, Phase, Workspace
 from workspaces.state.live import RELATED, changing
 from workspaces.state.story import add_event

@@ -19,7 +19,8 @@ from clusters.mirror import Mirror
 from clusters.models import Cluster
 from clusters.transport import Json
 from clusters.watch.working import AWAY_SECONDS, Working, listening
-from workspaces.cluster.observe import TROUBLE_REASONS, going
+from workloads.pods.status import going
+from workloads.pods.troubles import TROUBLE_REASONS
 from workspaces.enqueue import CHANNEL
 from workspaces.models import Phase, Workspace
 from workspaces.naming import workspace_of

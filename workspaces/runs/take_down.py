@@ -13,7 +13,6 @@ from storage import connections
 from storage.mounts import homes, mounting
 from workspaces.cluster.look import may_have_a_pod, pods_of
 from workspaces.cluster.proof import delete_pod, note_pods
-from workspaces.launch import longest
 from workspaces.launch.keys import forget_secrets
 from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Event, Workspace
@@ -151,7 +150,7 @@ def _ask_again(workspace: Workspace) -> None:
     """Put a new claim into the queue. The workspace fails if limits or nodes are too small for it by now."""
     with changing(workspace.pk) as row:
         runs.take_up_changes(row)
-        longest.fit(row)
+        runs.fit_lifetime(row)
         try:
             runs.begin(row, claim_for(row), "requested")
         except Refusal:

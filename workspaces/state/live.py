@@ -1,14 +1,11 @@
 """Change a workspace's row under its lock: row, new events and the call to open pages in one transaction."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from uuid import UUID
 
-from django.db import transaction
-
 from accounts.live import publish_to_all
-from accounts.locks import locked
+from workloads.changing import changing as workloads_changing
 from workspaces.models import Event, Workspace
 
 RELATED = ("tenant", "owner", "image", "pool__cluster", "flavor")
@@ -26,21 +23,14 @@ def announce(workspace: Workspace) -> None:
     publish_to_all(groups, {"type": "workspace.changed", "id": str(workspace.pk)})
 
 
-@contextmanager
-def changing(workspace_id: UUID) -> Iterator[Workspace]:
-    """Yield the row, locked; at the end save what differs, write its new events and announce them. Four statements.
+def changing(workspace_id: UUID) -> AbstractContextManager[Workspace]:
+    """Yield the row, locked; at the end save what differs, write its new events and announce them. Four statements."""
+    return workloads_changing(Workspace, workspace_id, _written)
 
-    It makes no savepoint: an exception from here ends the caller's whole transaction.
-    """
-    with transaction.atomic(savepoint=False):
-        workspace = locked(Workspace.objects.all()).get(pk=workspace_id)
-        before = _values(workspace)
-        yield workspace
-        now = vars(workspace)
-        if changed := [name for name, value in before.items() if now[name] != value]:
-            workspace.save(update_fields=[*changed, "changed_at"])
-            write_events(workspace)
-            announce(workspace)
+
+def _written(workspace: Workspace) -> None:
+    write_events(workspace)
+    announce(workspace)
 
 
 def write_events(workspace: Workspace) -> None:
@@ -51,11 +41,3 @@ def write_events(workspace: Workspace) -> None:
     for event in events:
         for tell in _tellers:
             tell(event)
-
-
-def _values(workspace: Workspace) -> dict[str, object]:
-    values = vars(workspace)
-    return {
-        field.attname: deepcopy(value) if isinstance(value := values[field.attname], dict | list) else value
-        for field in workspace._meta.concrete_fields
-    }

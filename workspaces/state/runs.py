@@ -7,8 +7,9 @@ from django.utils import timezone
 from quotas import admission
 from quotas.models import Claim
 from storage.mounts import mounting
+from workloads import longest
+from workloads.sizes.sizing import Size
 from workspaces.models import Ending, Phase, Step, Workspace
-from workspaces.sizes.sizing import Size
 
 from .live import changing
 from .story import add_event
@@ -51,10 +52,23 @@ def take_up_changes(workspace: Workspace) -> None:
 
 
 def take_up_size(workspace: Workspace) -> None:
-    size = Size.of_next(workspace)
+    size = next_size(workspace)
     workspace.next_size = None
     for name, value in size.fields.items():
         setattr(workspace, name, value)
+
+
+def fit_lifetime(row: Workspace) -> None:
+    """Cut the lifetime of the next run to what the tenant may have now. Inside `changing`."""
+    minutes = longest.at_most(row.tenant, row.max_runtime_minutes)
+    if minutes is not None and minutes != row.max_runtime_minutes:
+        row.max_runtime_minutes = minutes
+        add_event(row, "lifetime_capped", minutes=minutes)
+
+
+def next_size(workspace: Workspace) -> Size:
+    """Return the size from the next start on."""
+    return (workspace.next_size and Size.kept(workspace.next_size)) or Size.of(workspace)
 
 
 def keeps_units(workspace: Workspace) -> bool:

@@ -12,10 +12,10 @@ from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from clusters import explain
 from quotas import reasons
+from workloads.spans import lifetime
 from workspaces import measures
 from workspaces.models import Event, Step, Workspace
 
@@ -227,17 +227,6 @@ def hint(code: str, data: Mapping[str, Any]) -> str:
     if (line := LINES.get(code)) is not None:
         return str(line.hint)
     return reasons.hint(code, data) if reasons.knows(code) else explain.hint(code, data)
-
-
-def lifetime(minutes: int) -> str:
-    """Duration in its largest whole unit: 90 minutes, 4 hours, 3 days."""
-    if minutes % (24 * 60) == 0:
-        days = minutes // (24 * 60)
-        return ngettext("%(count)d day", "%(count)d days", days) % {"count": days}
-    if minutes % 60 == 0:
-        hours = minutes // 60
-        return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
-    return ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
 
 
 def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:

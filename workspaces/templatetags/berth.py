@@ -21,6 +21,7 @@ from clusters import explain
 from quotas.pools.gpu_map import IN_PERCENT
 from quotas.scheduling import as_gpus
 from quotas.when import in_words
+from workloads.spans import lifetime
 from workspaces.models import Workspace
 from workspaces.state import story
 
@@ -140,7 +141,7 @@ def since(moment: datetime | None) -> str | SafeString:
     return _time(moment, "since", short_span(timezone.now() - moment) if moment else "")
 
 
-register.filter("lifetime", story.lifetime)
+register.filter("lifetime", lifetime)
 
 
 @register.filter

@@ -30,10 +30,11 @@ from storage.cluster.manifests import claim
 from storage.models import HOME_PATH, Access, Kind, Mount, Volume
 from tests.e2e.stack import until
 from tests.workspaces import builders
+from workloads.models import Image
 from workspaces.cluster import manifests
 from workspaces.cluster.observe import address
 from workspaces.cluster.wanted import Wanted
-from workspaces.models import Image, Workspace
+from workspaces.models import Workspace
 
 THREADS = 4
 PATIENCE_SECONDS = 300

@@ -22,10 +22,10 @@ from quotas.models import Claim, Quota
 from tests.bench.helpers.crowd import make_crowd
 from tests.cast import make_cast
 from tests.shared.workspace_rows import make_workspace
+from workloads.sizes.sizing import SizeAsked
 from workspaces.gateway import passes
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
-from workspaces.sizes.sizing import SizeAsked
 
 GPUS_EACH = (4, 1)  # of the two workspaces on each node of a fleet
 

@@ -15,7 +15,7 @@ from quotas.models import Pool
 from quotas.pools import selection
 from quotas.pools.selection import ECC, Expression
 from tests.quotas.pools.made import CLUSTER, pool
-from workspaces.cluster.pod import node_affinity
+from workloads.pods.parts import node_affinity
 
 A100 = "NVIDIA-A100-SXM4-80GB"
 

@@ -17,10 +17,10 @@ from tests.cast import NETWORKS, Cast
 from tests.shared.clients import ask, script
 from tests.shared.workspace_rows import make_flavor, make_workspace
 from tests.workspaces.play import Play
+from workloads.sizes.sizing import SizeAsked
 from workspaces.models import Phase, Workspace
 from workspaces.runs import lifecycle
 from workspaces.runs.changes import Change, change
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,10 @@ from clusters.labels import HASH, RUN
 from clusters.models import Cluster
 from devcluster.kubelet.containers.config import expand
 from tests.workspaces.builders import HOME, ID, INSTANCE, home_mount, wanted, workspace
+from workloads.pods import parts
+from workloads.pods.wanted import label_value
 from workspaces.cluster import manifests, pod
-from workspaces.cluster.wanted import SecretValues, label_value
+from workspaces.cluster.wanted import SecretValues
 from workspaces.models import Workspace
 
 OF_TENANT = {
@@ -91,15 +93,15 @@ def test_secret_values_are_only_in_the_secret() -> None:
 def test_a_home_is_where_the_image_has_its_own() -> None:
     row = workspace()
     row.image.home = "/root/of/others"
-    assert {"name": f"vol-{HOME}", "mountPath": "/root/of/others"} in pod.mounts(wanted(row))
+    assert {"name": f"vol-{HOME}", "mountPath": "/root/of/others"} in parts.mounts(wanted(row))
     claim = {"claimName": f"vol-{HOME}"}
-    assert {"name": f"vol-{HOME}", "persistentVolumeClaim": claim} in pod.volumes(wanted(row), "start")
+    assert {"name": f"vol-{HOME}", "persistentVolumeClaim": claim} in parts.volumes(wanted(row), "start")
 
 
 def test_a_volume_that_an_earlier_version_made_is_mounted_by_the_name_that_it_has() -> None:
     old = home_mount()
     old.volume.claim_name = f"ws-{ID}-home"
-    claims = [one.get("persistentVolumeClaim") for one in pod.volumes(wanted(mounts=[old]), "start")]
+    claims = [one.get("persistentVolumeClaim") for one in parts.volumes(wanted(mounts=[old]), "start")]
     assert {"claimName": f"ws-{ID}-home"} in claims
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from clusters.pods.ends import end_proven
 from tests.workspaces.builders import RUN, RUNNING, claim, event, pod, service, waiting
-from workspaces.cluster.observe import Observation, Outcome, Snapshot, Trouble, observe, rejected
+from workloads.pods.troubles import Outcome, Snapshot, Trouble, rejected
+from workspaces.cluster.observe import Observation, observe
 from workspaces.models import STEPS, Step
 
 NOT_READ_YET = "failed to sync secret cache: timed out waiting for the condition"

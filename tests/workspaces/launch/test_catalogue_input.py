@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from clusters.references import valid_reference
 from quotas.models import Flavor
 from tests.cast import Cast
-from workspaces.models import Image
+from workloads.models import Image
 
 DIGEST = "sha256:" + "0a" * 32
 

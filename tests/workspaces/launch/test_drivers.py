@@ -13,7 +13,8 @@ from quotas.models import Pool
 from tests.cast import Cast
 from tests.shared.driving import drive, in_phase, launched
 from tests.workspaces.builders import INSTANCE, wanted, workspace
-from workspaces.cluster import drivers, pod
+from workloads.pods import drivers, parts
+from workspaces.cluster import pod
 from workspaces.runs import lifecycle
 
 PATH = "/var/lib/nvidia-docker/driver"
@@ -50,8 +51,8 @@ def test_another_tenant_pool_or_path_has_another_volume() -> None:
 def test_it_is_mounted_read_only_where_gpus_are_asked_for() -> None:
     row = workspace()
     row.pool.driver_path = PATH
-    (mount,) = [m for m in pod.mounts(wanted(row)) if m["name"] == "driver"]
-    (volume,) = [v for v in pod.volumes(wanted(row), "start") if v["name"] == "driver"]
+    (mount,) = [m for m in parts.mounts(wanted(row)) if m["name"] == "driver"]
+    (volume,) = [v for v in parts.volumes(wanted(row), "start") if v["name"] == "driver"]
     assert mount == {"name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True}
     assert volume["persistentVolumeClaim"] == {"claimName": drivers.claim_name(row.pool), "readOnly": True}
     assert {"name": "BERTH_DRIVER", "value": "/usr/local/nvidia"} in pod.environment(wanted(row))

@@ -13,9 +13,9 @@ from quotas.models import Quota
 from tests.cast import Cast
 from tests.shared.clients import ask, script
 from tests.shared.workspace_rows import make_workspace
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Event, Phase, Workspace
-from workspaces.sizes.sizing import SizeAsked
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 

@@ -16,8 +16,8 @@ from quotas.models import Pool, Quota
 from quotas.pools.needs import GpuAsked
 from tests.cast import GIB, Cast
 from tests.shared.clients import browser
+from workloads.sizes.sizing import SizeAsked, found, resolve
 from workspaces.models import Workspace
-from workspaces.sizes.sizing import SizeAsked, found, resolve
 
 pytestmark = pytest.mark.django_db
 WISH = {"tenant": "demo", "name": "x", "image": "jupyter", "flavor": "*"}

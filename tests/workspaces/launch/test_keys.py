@@ -8,15 +8,16 @@ from accounts.credentials.secrets import decrypt
 from quotas.models import Claim
 from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
+from workloads.pods.wanted import Shared
+from workloads.repositories import VARIABLE, holds_credentials
+from workloads.sizes.sizing import SizeAsked
 from workspaces.cluster import pod
-from workspaces.cluster.wanted import Shared, wanted_of
+from workspaces.cluster.wanted import wanted_of
 from workspaces.gateway import passes
 from workspaces.launch.clone import clone
-from workspaces.launch.keys import forget_secrets, make_secret
+from workspaces.launch.keys import forget_secrets, make_secret, whole_address
 from workspaces.launch.launch import LaunchSpec, launch
-from workspaces.launch.repositories import VARIABLE, holds_credentials, whole_address
 from workspaces.models import Phase, Workspace, WorkspaceSecret
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
 

@@ -14,9 +14,9 @@ from quotas.pools.needs import GpuAsked
 from tests.cast import Cast
 from tests.shared.concurrency import at_once
 from tests.workspaces.specs import spec
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import launch
 from workspaces.models import Workspace
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
 

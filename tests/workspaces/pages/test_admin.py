@@ -13,7 +13,8 @@ from quotas.models import Flavor
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
-from workspaces.models import Image, Phase, Workspace
+from workloads.models import Image
+from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -67,10 +68,10 @@ def test_an_image_is_added_on_record_and_its_use_is_shown(cast: Cast, admin: Cli
         "shell": "/bin/bash",
         "is_active": "on",
     }
-    assert admin.post("/admin/workspaces/image/add/", fields).status_code == 302
+    assert admin.post("/admin/workloads/image/add/", fields).status_code == 302
     assert Image.objects.filter(slug="torch").exists()
     assert AuditEntry.objects.filter(action="image.create").exists()
-    listed = admin.get("/admin/workspaces/image/").content.decode()
+    listed = admin.get("/admin/workloads/image/").content.decode()
     assert '<td class="field-used_by">1</td>' in listed
 
 
@@ -100,7 +101,7 @@ def test_workspaces_are_stopped_after_a_look_at_whose_they_are(cast: Cast, admin
 def test_what_a_workspace_uses_is_kept_and_what_nobody_uses_goes(cast: Cast, admin: Client) -> None:
     workspace = make_workspace(cast, cast.bob)
     used = (
-        f"/admin/workspaces/image/{cast.image.pk}/delete/",
+        f"/admin/workloads/image/{cast.image.pk}/delete/",
         f"/admin/quotas/flavor/{cast.flavor.pk}/delete/",
     )
     for path in used:
@@ -114,7 +115,7 @@ def test_what_a_workspace_uses_is_kept_and_what_nobody_uses_goes(cast: Cast, adm
 
 LISTS = (
     WORKSPACES,
-    "/admin/workspaces/image/",
+    "/admin/workloads/image/",
     "/admin/quotas/flavor/",
     "/admin/quotas/claim/",
     "/admin/accounts/user/",

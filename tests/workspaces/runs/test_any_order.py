@@ -46,11 +46,11 @@ from tests.workspaces.runs.faults import (
     killed_after,
 )
 from tests.workspaces.specs import spec
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import launch
 from workspaces.models import Desired, Workspace
 from workspaces.runs import lifecycle, lifetime
 from workspaces.runs.changes import Change, Lifetime, change
-from workspaces.sizes.sizing import SizeAsked
 
 
 def place(body: Object) -> tuple[str, str]:

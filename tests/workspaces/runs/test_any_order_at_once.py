@@ -40,12 +40,12 @@ from tests.workspaces.runs.faults import (
     is_alive,
 )
 from tests.workspaces.specs import spec
+from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.clone import clone
 from workspaces.launch.launch import launch
 from workspaces.models import STEPS, Workspace
 from workspaces.runs import lifecycle, lifetime
 from workspaces.runs.changes import Change, Lifetime, change
-from workspaces.sizes.sizing import SizeAsked
 
 THREADS = 6
 MOST_WORKSPACES = 3

@@ -23,8 +23,9 @@ from storage.models import Volume
 from tests.cast import Cast
 from tests.shared.driving import claim_of, drive, in_phase, launched, told
 from tests.shared.looking import look
+from workloads.pods.wanted import Shared
 from workspaces import enqueue
-from workspaces.cluster.wanted import Shared, wanted_of
+from workspaces.cluster.wanted import wanted_of
 from workspaces.models import STEPS, Workspace
 from workspaces.runs import lifecycle
 

@@ -17,7 +17,7 @@ from quotas.models import Claim, Pool
 from quotas.pools import selection
 from tests.shared.driving import claim_of, drive, in_phase, told
 from tests.workspaces.many_nodes import House, house, many_nodes, own_rights
-from workspaces.cluster import drivers
+from workloads.pods import drivers
 from workspaces.runs import lifecycle
 
 __all__ = ["house", "many_nodes", "own_rights"]

@@ -14,10 +14,10 @@ from tests.cast import GIB, NETWORKS, PRODUCT, Cast
 from tests.shared.looking import PlayedMirror, look
 from tests.shared.played_api import PlayedApi
 from tests.workspaces.specs import spec
+from workloads.sizes.sizing import SizeAsked
 from workspaces import enqueue
 from workspaces.launch.launch import launch
 from workspaces.models import Workspace
-from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
 

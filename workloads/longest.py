@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 from accounts.errors import Invalid
 from accounts.models import Tenant
 from quotas.models import TenantLimit
-from workspaces.models import Workspace
-from workspaces.state import story
+
+from .spans import lifetime
 
 
 def longest_of(tenant: Tenant) -> int | None:
@@ -23,7 +23,7 @@ def granted(tenant: Tenant, minutes: int | None) -> int | None:
     if longest is not None and minutes is not None and minutes > longest:
         text = _("Workspaces in %(tenant)s can run for %(span)s at most.") % {
             "tenant": tenant.name,
-            "span": story.lifetime(longest),
+            "span": lifetime(longest),
         }
         raise Invalid(
             "above_longest_runtime", text, _("Request less time."), fields={"max_runtime_minutes": [text]}
@@ -35,11 +35,3 @@ def at_most(tenant: Tenant, minutes: int | None) -> int | None:
     """Return the minutes, cut to the tenant's longest without a refusal: for copied settings."""
     given = [span for span in (minutes, longest_of(tenant)) if span is not None]
     return min(given, default=None)
-
-
-def fit(row: Workspace) -> None:
-    """Cut the lifetime of the next run to what the tenant may have now. Inside `changing`."""
-    minutes = at_most(row.tenant, row.max_runtime_minutes)
-    if minutes is not None and minutes != row.max_runtime_minutes:
-        row.max_runtime_minutes = minutes
-        story.add_event(row, "lifetime_capped", minutes=minutes)

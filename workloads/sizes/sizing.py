@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from django.utils.translation import gettext as _
@@ -19,9 +19,7 @@ from quotas.models import Claim, Flavor, Pool
 from quotas.pools.needs import GpuAsked, fitting, price
 from quotas.pools.nodes import PoolNodes
 from quotas.sharing import Portion
-
-if TYPE_CHECKING:
-    from workspaces.models import Workspace
+from workloads.models import Workload
 
 DEFAULT_CPU_MILLICORES = 2000
 DEFAULT_MEMORY_MIB = 4096
@@ -52,13 +50,13 @@ class Size:
     memory_mib: int
 
     @classmethod
-    def of(cls, workspace: Workspace) -> Size:
+    def of(cls, row: Workload) -> Size:
         return cls(
-            pool=workspace.pool,
-            flavor=workspace.flavor,
-            portion=portion_of(workspace),
-            cpu_millicores=workspace.cpu_millicores,
-            memory_mib=workspace.memory_mib,
+            pool=row.pool,
+            flavor=row.flavor,
+            portion=portion_of(row),
+            cpu_millicores=row.cpu_millicores,
+            memory_mib=row.memory_mib,
         )
 
     @classmethod
@@ -70,11 +68,6 @@ class Size:
             cpu_millicores=flavor.cpu_millicores,
             memory_mib=flavor.memory_mib,
         )
-
-    @classmethod
-    def of_next(cls, workspace: Workspace) -> Size:
-        """Size of the next start."""
-        return (workspace.next_size and cls.kept(workspace.next_size)) or cls.of(workspace)
 
     @classmethod
     def kept(cls, kept: dict[str, Any]) -> Size | None:
@@ -105,7 +98,7 @@ class Size:
         max_runtime_minutes: int | None = None,
         holder: UUID | None = None,
     ) -> Claim:
-        """Request for this size to the queue. `holder`: the workspace whose volumes it must follow."""
+        """Request for this size to the queue. `holder`: the workload whose volumes it must follow."""
         return possible_claim(
             tenant=tenant,
             user=user,
@@ -140,7 +133,7 @@ class Size:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Values of a workspace's fields."""
+        """Values of a workload's fields."""
         return {
             "pool": self.pool,
             "flavor": self.flavor,
@@ -173,8 +166,8 @@ class Size:
         return ceil(self.memory_mib / self.pool.memory_overcommit)
 
 
-def portion_of(workspace: Workspace) -> Portion:
-    return Portion(**{name: getattr(workspace, name) for name in PORTION})
+def portion_of(row: Workload) -> Portion:
+    return Portion(**{name: getattr(row, name) for name in PORTION})
 
 
 def resolve(tenant: Tenant, asked: SizeAsked) -> Size:

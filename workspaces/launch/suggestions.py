@@ -17,10 +17,10 @@ from quotas.estimates import Estimator
 from quotas.models import Flavor, Pool
 from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.queries import pools_for, quotas_for
-from workspaces.models import Image, Workspace
-
-from .parts import Part, parts_of
-from .sizing import Size
+from workloads.models import Image
+from workloads.sizes.parts import Part, parts_of
+from workloads.sizes.sizing import Size
+from workspaces.models import Workspace
 
 ADJECTIVES = (
     "amber", "brave", "bright", "calm", "clear", "cosy", "deep", "fair", "gentle", "keen", "kind", "light",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from workspaces.models import Workspace
-
 # Variable that the start script clones from; among the secrets of a workspace, if the address holds credentials.
 VARIABLE = "BERTH_REPOSITORY"
 CREDENTIALS = re.compile(r"(?P<scheme>[a-z]+://)(?P<user>[^/:@]*)[^/]*@", re.IGNORECASE)
@@ -28,8 +26,3 @@ def holds_credentials(address: str) -> bool:
 def as_secret(address: str) -> dict[str, str]:
     """Return the secret variable for an address that holds credentials; else nothing."""
     return {VARIABLE: address} if holds_credentials(address) else {}
-
-
-def whole_address(workspace: Workspace) -> str:
-    """Return the address with its credentials, for the workspace's owner alone."""
-    return workspace.secret.clear_env().get(VARIABLE, workspace.repository)

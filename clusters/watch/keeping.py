@@ -1,0 +1,148 @@
+"""Looks at the rows of one kind in one cluster, in the process that watches it: for volumes and for jobs.
+
+A row is looked at when one of its objects changes, when another process marks it (NOTIFY), when the clock finds that it
+has not settled, and all of them after a list. Nothing is remembered: a new process begins with all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterable
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from clusters.mirror import Mirror
+from clusters.models import Cluster
+
+from .working import AWAY_SECONDS, Working, listening
+
+TICK_SECONDS = 5.0
+BATCH = 100
+THREADS = 4  # a call that hangs holds up the rest of its batch alone
+
+
+class Keeper:
+    """Work beside one cluster's mirror. It begins when the mirror is complete."""
+
+    name: str  # of what it keeps, for logs
+    channel: str  # on which marks are heard
+
+    def __init__(self, cluster: Cluster, mirror: Mirror) -> None:
+        self.cluster, self.mirror = cluster, mirror
+        self._due: set[UUID] = set()
+        self._some = threading.Condition()
+        self._complete = False
+        self._all = False
+        self._ticked_at = 0.0
+        steps = [(f"{self.name} marks", self._listen), *[(self.name, self._keep)] * THREADS]
+        self._work = Working(cluster.slug, steps)
+        self.stopped = self._work.stopped
+
+    # --- what is kept
+
+    def rows(self) -> QuerySet[Any]:
+        """Return all rows of the cluster that may need a look."""
+        raise NotImplementedError
+
+    def unsettled(self) -> QuerySet[Any]:
+        """Return those that need one though nothing is heard of them."""
+        raise NotImplementedError
+
+    def of(self, change: str, body: dict[str, Any]) -> Iterable[UUID]:
+        """Return the rows that a changed object belongs to."""
+        raise NotImplementedError
+
+    def look(self, taken: Collection[UUID]) -> None:
+        """Look at these rows, until `stopped`."""
+        raise NotImplementedError
+
+    # --- called by the watch
+
+    def start(self) -> None:
+        self._work.start()
+
+    def stop(self) -> None:
+        self.stopped.set()
+        with self._some:
+            self._some.notify_all()
+
+    def join(self, timeout: float | None = None) -> None:
+        self._work.join(timeout)
+
+    def listed(self) -> None:
+        with self._some:
+            self._complete = self._all = True
+            self._some.notify()
+
+    def changed(self, change: str, body: dict[str, Any]) -> None:
+        self._add(self.of(change, body))
+
+    # --- the threads
+
+    def _add(self, rows: Iterable[UUID]) -> None:
+        with self._some:
+            self._due.update(rows)
+            self._some.notify()
+
+    def _listen(self) -> None:
+        with listening(self.channel) as heard:
+            self._add(self.rows().filter(dirty_since__isnull=False).values_list("pk", flat=True))
+            while not self.stopped.is_set():
+                for notice in heard.notifies(timeout=AWAY_SECONDS, stop_after=1):
+                    cluster, row = notice.payload.split()
+                    if cluster == str(self.cluster.pk):
+                        self._add([UUID(row)])
+
+    def _keep(self) -> None:
+        """Look at what is due, a batch at a time. What could not be done stays marked, and comes with the next tick."""
+        taken, is_relisted = self._take()
+        if is_relisted:
+            self._add(self.rows().values_list("pk", flat=True))
+        if time.monotonic() - self._ticked_at >= TICK_SECONDS:
+            self._ticked_at = time.monotonic()
+            self._add(self.unsettled().values_list("pk", flat=True))
+        if taken:
+            self.look(taken)
+
+    def _take(self) -> tuple[list[UUID], bool]:
+        with self._some:
+            if not self._complete or not (self._due or self._all):
+                self._some.wait(AWAY_SECONDS)
+            if not self._complete:
+                return [], False
+            is_relisted, self._all = self._all, False
+            share = min(BATCH, max(1, len(self._due) // THREADS))
+            taken = sorted(self._due)[:share]
+            self._due.difference_update(taken)
+            return taken, is_relisted
+
+
+# --- marks
+
+MARK = """
+WITH chosen AS (
+    SELECT id FROM {table} WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
+), marked AS (
+    UPDATE {table} row
+    SET dirty_marks = dirty_marks + 1, dirty_since = COALESCE(dirty_since, %(now)s)
+    FROM chosen WHERE row.id = chosen.id
+    RETURNING row.id, {cluster} AS cluster
+)
+SELECT pg_notify(%(channel)s, cluster || ' ' || id) FROM marked
+"""
+
+
+def mark(ids: Iterable[UUID], channel: str, table: str, cluster: str) -> None:
+    """Ask for a look at each: something about it changed. `cluster`: the id of a row's cluster, in SQL.
+
+    A mark is part of the caller's transaction and outlives every crash.
+    """
+    if ids := list(ids):
+        with connection.cursor() as cursor:
+            statement = MARK.format(table=table, cluster=cluster)
+            cursor.execute(statement, {"ids": ids, "now": timezone.now(), "channel": channel})

@@ -1,0 +1,117 @@
+"""What workspaces and jobs have in common: the catalogue of images, and who runs what, in which size."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Tenant
+from accounts.text import visible
+from clusters.references import valid_reference
+from quotas.models import Flavor, Pool
+
+
+class Image(models.Model):
+    """Entry of the catalogue: a container reference, what it offers, and the user that it runs as."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    slug = models.SlugField(_("slug"), max_length=40, unique=True)
+    name = models.CharField(_("name"), max_length=120, validators=[visible])
+    description = models.CharField(_("description"), max_length=240, blank=True)
+    reference = models.CharField(_("container reference"), max_length=512, validators=[valid_reference])
+    offers_jupyter = models.BooleanField(_("offers Jupyter"), default=True)
+    offers_ssh = models.BooleanField(_("offers SSH"), default=True)
+    uid = models.PositiveIntegerField(_("user id"), default=1000)
+    gid = models.PositiveIntegerField(_("group id"), default=1000)
+    username = models.CharField(_("user name"), max_length=32, default="jovyan")
+    home = models.CharField(_("home"), max_length=240, default="/home/jovyan")
+    shell = models.CharField(_("shell"), max_length=240, default="/bin/bash")
+    is_active = models.BooleanField(_("offered"), default=True)
+
+    class Meta:
+        verbose_name = _("image")
+        verbose_name_plural = _("images")
+        ordering: ClassVar = ["slug"]
+        db_table = "workspaces_image"  # where it was before jobs used images, too
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(uid__gte=1) & Q(gid__gte=1), name="image_never_runs_as_root")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Workload(models.Model):
+    """A workspace or a job: who it belongs to, what runs in it, and how large it is."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="%(class)ss", verbose_name=_("tenant")
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="%(class)ss", verbose_name=_("owner")
+    )
+    name = models.CharField(_("name"), max_length=63)
+    image = models.ForeignKey(Image, on_delete=models.PROTECT, related_name="+", verbose_name=_("image"))
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
+    flavor = models.ForeignKey(
+        Flavor, null=True, on_delete=models.SET_NULL, related_name="+", verbose_name=_("flavor")
+    )
+    units = models.PositiveIntegerField(_("units"), default=0)
+    # As in a claim: set where GPUs are cut by memory and cores.
+    cards = models.PositiveSmallIntegerField(default=0, db_default=0)
+    card_memory_mib = models.PositiveIntegerField(null=True)
+    card_cores = models.PositiveSmallIntegerField(null=True)
+    cpu_millicores = models.PositiveIntegerField(_("CPU (millicores)"))
+    memory_mib = models.PositiveIntegerField(_("memory (MiB)"))
+    env = models.JSONField(default=dict, blank=True)
+    repository = models.CharField(max_length=1024, blank=True)
+    priority = models.SmallIntegerField(default=0)
+    max_runtime_minutes = models.PositiveIntegerField(null=True, help_text=_("Empty: it runs until stopped."))
+    notify = models.BooleanField(
+        default=True, db_default=True, help_text=_("Notify its owner when it is ready, fails or stops.")
+    )
+
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    deleted_at = models.DateTimeField(_("deleted at"), null=True)
+    changed_at = models.DateTimeField(auto_now=True)
+    last_event = models.PositiveIntegerField(default=0, help_text=_("Number of the newest event."))
+    # Set with the first mark (request for a reconcile), cleared by the reconcile that saw the last mark.
+    dirty_since = models.DateTimeField(_("dirty since"), null=True, db_index=True)
+    dirty_marks = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    @cached_property
+    def new_events(self) -> list[Any]:
+        """Events that were added to this row and that `changing.py` has not written yet."""
+        return []
+
+
+class EventRow(models.Model):
+    """Event of a workload, numbered 1, 2, 3 … within it and kept for ever. Its text comes from its code."""
+
+    class Level(models.TextChoices):
+        INFO = "info", _("info")
+        WARNING = "warning", _("warning")
+        ERROR = "error", _("error")
+
+    number = models.PositiveIntegerField()
+    run = models.UUIDField(null=True)
+    at = models.DateTimeField()
+    level = models.CharField(max_length=8, choices=Level, default=Level.INFO)
+    code = models.CharField(max_length=64)
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        abstract = True
