@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from clusters.api import Api
-from clusters.labels import WORKSPACE
+from clusters.labels import JOB, WORKSPACE
 from clusters.transport import Json, Objects
 
 Name = tuple[str, str]  # namespace, or "", and name
@@ -52,10 +52,10 @@ class Mirror:
         with self._lock:
             return self._objects[kind].get((namespace or "", name))
 
-    def of(self, kind: str, workspace: str, *, also: Iterable[str] = (), namespace: str = "") -> Objects:
-        """Objects with the workspace's label, and those called `also`: somebody may have removed their label."""
+    def of(self, kind: str, workload: str, *, also: Iterable[str] = (), namespace: str = "") -> Objects:
+        """Objects with the workspace's or job's label, and those called `also`: somebody may have removed it there."""
         with self._lock:
-            names = {*self._names[kind].get(workspace, ()), *((namespace, name) for name in also)}
+            names = {*self._names[kind].get(workload, ()), *((namespace, name) for name in also)}
             found = [self._objects[kind].get(name) for name in sorted(names)]
         return [body for body in found if body is not None]
 
@@ -102,16 +102,16 @@ class Mirror:
         name = name_of(body)
         self._drop(kind, name)
         self._objects[kind][name] = body
-        if workspace := (body["metadata"].get("labels") or {}).get(WORKSPACE):
-            self._names[kind][workspace].add(name)
+        if workload := workload_of(body):
+            self._names[kind][workload].add(name)
 
     def _drop(self, kind: str, name: Name) -> None:
         before = self._objects[kind].pop(name, None)
-        if before is not None and (workspace := (before["metadata"].get("labels") or {}).get(WORKSPACE)):
-            names = self._names[kind][workspace]
+        if before is not None and (workload := workload_of(before)):
+            names = self._names[kind][workload]
             names.discard(name)
             if not names:
-                del self._names[kind][workspace]
+                del self._names[kind][workload]
 
     # --- events about troubles, by the uid of the object that they are about
 
@@ -175,6 +175,12 @@ def ends_with_this(body: Json) -> bool:
     metadata = body["metadata"]
     is_due = metadata.get("deletionGracePeriodSeconds", 0) == 0
     return bool(metadata.get("deletionTimestamp") and not metadata.get("finalizers") and is_due)
+
+
+def workload_of(body: Json) -> str:
+    """Return the id of the workspace or job that an object is labelled with; empty: of none."""
+    labels = body["metadata"].get("labels") or {}
+    return str(labels.get(WORKSPACE) or labels.get(JOB) or "")
 
 
 def name_of(body: Json) -> Name:

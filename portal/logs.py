@@ -17,6 +17,7 @@ SHARED: list[Any] = [
 ROOMS = {
     "portal",
     "monitoring",
+    "jobs",
     "workloads",
     "workspaces",
     "storage",

@@ -72,6 +72,7 @@ INSTALLED_APPS = [
     "storage",
     "workloads",
     "workspaces",
+    "jobs",
     "monitoring",
     "portal",
     "portal.up",

@@ -19,7 +19,17 @@ from django.utils.translation.template import templatize
 from portal.environment import BASE_DIR
 
 LOCALE_DIR = BASE_DIR / "locale"
-ROOMS = ("accounts", "clusters", "quotas", "storage", "workloads", "workspaces", "monitoring", "portal")
+ROOMS = (
+    "accounts",
+    "clusters",
+    "quotas",
+    "storage",
+    "workloads",
+    "workspaces",
+    "jobs",
+    "monitoring",
+    "portal",
+)
 UNKEPT = tuple(
     f'"{name}' for name in ("Report-Msgid", "POT-Creation", "PO-Revision", "Last-Translator", "Generated")
 )

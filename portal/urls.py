@@ -13,6 +13,7 @@ api_v1 = [
     path("", include("quotas.urls_api")),
     path("", include("storage.api.urls")),
     path("", include("workspaces.api.urls")),
+    path("", include("jobs.api.urls")),
     path("", include("monitoring.urls_api")),
 ]
 

@@ -59,6 +59,7 @@ def request(
     memory_mib: int,
     holder_kind: str,
     holder_id: UUID,
+    part: int = 0,
     priority: int = 0,
     max_runtime_minutes: int | None = None,
     place: int | None = None,
@@ -69,7 +70,7 @@ def request(
     Raises a Refusal if it could never start, or if so many of the person's claims wait already; and a Conflict if its
     holder has a live claim. If that claim came at the same time, the Conflict ends the transaction.
     """
-    next_place, is_claimed, waiting = _next_place(holder_kind, holder_id, user)
+    next_place, is_claimed, waiting = _next_place(holder_kind, holder_id, part, user)
     if is_claimed:
         raise _already_claimed()
     if most_waiting is not None and waiting >= most_waiting:
@@ -83,6 +84,7 @@ def request(
         memory_mib=memory_mib,
         holder_kind=holder_kind,
         holder_id=holder_id,
+        part=part,
         priority=priority,
         max_runtime_minutes=max_runtime_minutes,
         place=next_place if place is None else place,
@@ -91,7 +93,7 @@ def request(
     try:
         claim.save(force_insert=True)
     except IntegrityError as error:
-        if "one_live_claim_per_holder" not in str(error):
+        if "one_live_claim_per_part_of_a_holder" not in str(error):
             raise
         raise _already_claimed() from error
     passes.want(pool.id)
@@ -384,6 +386,7 @@ def _successor(ended: Claim, **changes: Any) -> Claim:
         user_id=ended.user_id,
         holder_kind=ended.holder_kind,
         holder_id=ended.holder_id,
+        part=ended.part,
         units=ended.units,
         cards=ended.cards,
         card_memory_mib=ended.card_memory_mib,
@@ -397,17 +400,18 @@ def _successor(ended: Claim, **changes: Any) -> Claim:
     )
 
 
-def _next_place(holder_kind: str, holder_id: UUID, user: User) -> tuple[int, bool, int]:
-    """Return the next place, whether the holder has a live claim, and how many of the person's claims wait.
+def _next_place(holder_kind: str, holder_id: UUID, part: int, user: User) -> tuple[int, bool, int]:
+    """Return the next place, whether that part has a live claim, and how many of the person's claims wait.
 
     Places come from one sequence, so that later requests stand later on any machine.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval('quotas_claim_place'),"
-            " EXISTS (SELECT FROM quotas_claim WHERE holder_kind = %s AND holder_id = %s AND state <> %s),"
+            " EXISTS (SELECT FROM quotas_claim"
+            " WHERE holder_kind = %s AND holder_id = %s AND part = %s AND state <> %s),"
             " (SELECT count(*) FROM quotas_claim WHERE user_id = %s AND state = %s)",
-            [holder_kind, holder_id, State.RELEASED, user.pk, State.WAITING],
+            [holder_kind, holder_id, part, State.RELEASED, user.pk, State.WAITING],
         )
         place, is_claimed, waiting = cursor.fetchone()
         return int(place), bool(is_claimed), int(waiting)

@@ -142,6 +142,11 @@ class Volume(models.Model):
         return self.name
 
     @property
+    def is_exclusive(self) -> bool:
+        """True if runs on several nodes cannot mount it at once. Of a scratch each run has its own."""
+        return self.kind != Kind.SCRATCH and self.access not in (Access.MANY, Access.READ)
+
+    @property
     def object_name(self) -> str:
         """Name of its PVC."""
         return self.claim_name or f"vol-{self.id}"

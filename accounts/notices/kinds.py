@@ -17,6 +17,7 @@ class Kind(models.TextChoices):
     BUDGET = "budget", _("budget nearly or fully used")
     BOOKING = "booking", _("GPUs booked")
     HEALTH = "health", _("GPU or node unhealthy")
+    JOB = "job", _("job over")
 
     @property
     def when(self) -> str:
@@ -32,6 +33,7 @@ WHEN = {
     Kind.QUOTA: _("The quota of your tenant changed"),
     Kind.BOOKING: _("GPUs are booked for your tenant, or you may have to return some for a booking"),
     Kind.HEALTH: _("There is a problem with the GPU, node or storage of your workspace"),
+    Kind.JOB: _("Your job has succeeded or failed, or was cancelled by someone else"),
     Kind.BUDGET: _("Your GPU-hours of this month, or those of a tenant that you own, are nearly used up"),
 }
 

@@ -35,6 +35,7 @@ class Keeper:
     def __init__(self, cluster: Cluster, mirror: Mirror) -> None:
         self.cluster, self.mirror = cluster, mirror
         self._due: set[UUID] = set()
+        self._looked_at: set[UUID] = set()  # by one of the threads at the moment
         self._some = threading.Condition()
         self._complete = False
         self._all = False
@@ -107,19 +108,28 @@ class Keeper:
             self._ticked_at = time.monotonic()
             self._add(self.unsettled().values_list("pk", flat=True))
         if taken:
-            self.look(taken)
+            try:
+                self.look(taken)
+            finally:
+                self._done(taken)
 
     def _take(self) -> tuple[list[UUID], bool]:
         with self._some:
-            if not self._complete or not (self._due or self._all):
+            if not self._complete or not (self._due - self._looked_at or self._all):
                 self._some.wait(AWAY_SECONDS)
             if not self._complete:
                 return [], False
             is_relisted, self._all = self._all, False
-            share = min(BATCH, max(1, len(self._due) // THREADS))
-            taken = sorted(self._due)[:share]
+            free = self._due - self._looked_at
+            taken = sorted(free)[: min(BATCH, max(1, len(free) // THREADS))]
             self._due.difference_update(taken)
+            self._looked_at.update(taken)
             return taken, is_relisted
+
+    def _done(self, taken: Iterable[UUID]) -> None:
+        with self._some:
+            self._looked_at.difference_update(taken)
+            self._some.notify()
 
 
 # --- marks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-OURS = {"accounts", "clusters", "quotas", "storage", "workloads", "workspaces", "monitoring"}
+OURS = {"accounts", "clusters", "quotas", "storage", "workloads", "workspaces", "jobs", "monitoring"}
 
 for model in list(admin.site._registry):
     if model._meta.app_label not in OURS:

@@ -39,6 +39,8 @@ class Claim(models.Model):
     )
     holder_kind = models.CharField(max_length=12, choices=Holder)
     holder_id = models.UUIDField()
+    # Which part of a job it is for; a workspace has one.
+    part = models.PositiveIntegerField(default=0, db_default=0)
     units = models.PositiveIntegerField(_("units"))
     cpu_millicores = models.PositiveIntegerField(
         _("CPU (millicores)"), help_text=_("What the pod requests, after overcommit.")
@@ -125,9 +127,9 @@ class Claim(models.Model):
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["holder_kind", "holder_id"],
+                fields=["holder_kind", "holder_id", "part"],
                 condition=~Q(state="released"),
-                name="one_live_claim_per_holder",
+                name="one_live_claim_per_part_of_a_holder",
             ),
             models.CheckConstraint(
                 condition=Q(state="released", released_at__isnull=False)

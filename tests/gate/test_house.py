@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = (
     "accounts",
     "clusters",
+    "jobs",
     "monitoring",
     "portal",
     "quotas",

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from clusters.api import Api
 from clusters.connections import api_for
-from clusters.labels import WORKSPACE
-from clusters.mirror import Mirror, trimmed
+from clusters.mirror import Mirror, trimmed, workload_of
 from clusters.models import Cluster, Installation
 from storage.cluster.look import look as look_at_volume
 from storage.models import Volume
@@ -62,16 +61,13 @@ class PlayedMirror(Mirror):
     def get(self, kind: str, namespace: str | None, name: str) -> Body | None:
         return deepcopy(self._played.objects.get((kind, namespace or "", name)))
 
-    def of(self, kind: str, workspace: str, *, also: Iterable[str] = (), namespace: str = "") -> list[Body]:
+    def of(self, kind: str, workload: str, *, also: Iterable[str] = (), namespace: str = "") -> list[Body]:
         names = {*also}
         return [
             deepcopy(body)
             for (of_kind, of_namespace, name), body in list(self._played.objects.items())
             if of_kind == kind
-            and (
-                body["metadata"].get("labels", {}).get(WORKSPACE) == workspace
-                or (of_namespace == namespace and name in names)
-            )
+            and (workload_of(body) == workload or (of_namespace == namespace and name in names))
         ]
 
     def events_about(self, uid: str) -> list[Body]:

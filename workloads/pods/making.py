@@ -15,9 +15,14 @@ PASSING_REFUSALS = ("exceeded quota", "being terminated", "object is being delet
 
 
 def refused(refusal: ClusterRefused) -> Trouble:
-    if refusal.status == 409 or any(words in refusal.message for words in PASSING_REFUSALS):
-        return explain_trouble("admission", refusal.message, Outcome.REQUEUE, 120)
-    return explain_trouble("admission", refusal.message, Outcome.FAIL)
+    return explain_refusal(refusal.message, passes=refusal.status == 409)
+
+
+def explain_refusal(message: str, *, passes: bool = False) -> Trouble:
+    """Explain what the cluster, or one of its controllers, said when it refused a pod."""
+    if passes or any(words in message for words in PASSING_REFUSALS):
+        return explain_trouble("admission", message, Outcome.REQUEUE, 120)
+    return explain_trouble("admission", message, Outcome.FAIL)
 
 
 def make_driver_volume(wanted: Wanted, mirror: Mirror) -> None:

@@ -31,6 +31,7 @@ from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
 from storage.mounts import foreseen
 from workloads.asking import refuse_not_built
+from workloads.figures import moment
 from workloads.models import Image
 from workloads.sizes.estimate import estimate
 from workspaces import access
@@ -41,7 +42,7 @@ from workspaces.launch.launch import check, launch
 from workspaces.models import Desired, Event, Phase, Workspace
 from workspaces.runs import changes, lifecycle, lifetime
 
-from .representation import event_json, moment, with_related, workspace_json, workspaces_json
+from .representation import event_json, with_related, workspace_json, workspaces_json
 from .serializers import (
     ChangeBody,
     CloneBody,

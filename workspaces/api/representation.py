@@ -6,7 +6,6 @@ The private parts of a workspace (Jupyter link, SSH endpoint, environment, repos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -21,6 +20,7 @@ from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
 from storage.models import Mount, Turn
 from storage.mounts import homes, mounting
+from workloads.figures import moment, number
 from workloads.sizes.sizing import Size
 from workspaces.access import is_own
 from workspaces.gateway import hosts
@@ -239,19 +239,9 @@ def known_jump() -> Jump | None:
 # --- Figures
 
 
-def number(value: float) -> int | float:
-    """Return whole numbers as int: 2 rather than 2.0."""
-    return int(value) if float(value).is_integer() else value
-
-
 def gpus(workspace: Workspace) -> int | float:
     return number(round(float(workspace.pool.gpus(workspace.units)), 4))
 
 
 def gpu_memory_mib(workspace: Workspace) -> int | None:
     return Size.of(workspace).gpu_memory_mib
-
-
-def moment(at: Any) -> Any:
-    """Time as RFC 3339 in UTC; other values as they are."""
-    return at.isoformat().replace("+00:00", "Z") if isinstance(at, datetime) else at

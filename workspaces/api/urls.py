@@ -27,12 +27,6 @@ urlpatterns = [
     path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),
     path("workspaces/<uuid:id>/keep-alive/", api.KeepAliveView.as_view(), name="workspace-keep-alive"),
     path("workspaces/<uuid:id>/clone/", api.CloneView.as_view(), name="workspace-clone"),
-    path("jobs/", not_yet("GET", "POST", write_scope=Scope.JOBS), name="jobs"),
-    path("jobs/<uuid:id>/", not_yet("GET", "PATCH", "DELETE", write_scope=Scope.JOBS), name="job"),
-    path("jobs/<uuid:id>/cancel/", not_yet("POST", write_scope=Scope.JOBS), name="job-cancel"),
-    path("jobs/<uuid:id>/retry/", not_yet("POST", write_scope=Scope.JOBS), name="job-retry"),
-    path("jobs/<uuid:id>/events/", not_yet("GET"), name="job-events"),
-    path("jobs/<uuid:id>/logs/", not_yet("GET"), name="job-logs"),
     path("alerts/", not_yet("GET"), name="alerts"),
     path("drift/", not_yet("GET", check=is_admin), name="drift"),
     path(

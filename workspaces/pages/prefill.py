@@ -18,10 +18,11 @@ from accounts.errors import NotThere
 from quotas.pools.needs import unit_memory_mib
 from storage.mounts.mounting import all_of, wished
 from workloads.asking import ENV_NAME, RESERVED_ENV
+from workloads.figures import number
 from workloads.sizes.parts import is_part, part_value
 from workloads.sizes.sizing import portion_of
 from workspaces import access
-from workspaces.api.representation import gpus, number
+from workspaces.api.representation import gpus
 from workspaces.launch.suggestions import PoolChoice
 from workspaces.models import Workspace
 

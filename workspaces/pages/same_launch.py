@@ -11,10 +11,10 @@ from typing import Any
 from accounts.access import Actor
 from storage.models import LATEST
 from storage.mounts.mounting import MountWish, all_of, wished
+from workloads.figures import number
 from workloads.repositories import without_credentials
 from workloads.sizes.sizing import Size
 from workspaces import access
-from workspaces.api.representation import number
 from workspaces.models import Workspace
 
 from .forms import LaunchForm

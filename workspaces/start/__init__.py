@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from workloads import start
+
 FOLDER = Path(__file__).parent
-NAMES = ("start.sh", "ssh_server.py", "python_layer.py", "jupyter_config.py")
+NAMES = ("start.sh", "ssh_server.py", "jupyter_config.py")
 
 
 @cache
 def files() -> dict[str, str]:
     """Files of /berth/start by name. passwd and group are added from the image's entry."""
-    return {name: (FOLDER / name).read_text() for name in NAMES}
+    return start.files() | {name: (FOLDER / name).read_text() for name in NAMES}

@@ -11,8 +11,8 @@ import pytest
 
 from tests.workspaces.package import make_package
 from tests.workspaces.podlike import UID, Pod, add_sshd, hide_sshd, until
+from workloads.start import python_layer
 from workspaces.cluster.pod import GRACE_SECONDS
-from workspaces.start import python_layer
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 

@@ -1,0 +1,170 @@
+"""REST API of jobs. Views are thin: each rule is in the use case that a view calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import django_filters
+from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.access import Actor
+from accounts.models import Scope
+from accounts.rest.actors import actor_of
+from accounts.rest.schema import answers
+from accounts.rest.shapes import NoBody
+from accounts.rest.views import ListView, Query, checked
+from jobs import access
+from jobs.cluster.shown import manifests_of
+from jobs.duplicate import duplicate
+from jobs.models import Event, Job, Phase
+from jobs.runs import lifecycle
+from jobs.submit import submit
+
+from .representation import event_json, job_json, jobs_json, with_related
+from .serializers import DuplicateBody, JobBody, JobEventShape, JobShape, spec_of
+
+
+class OneJobView(APIView):
+    """View of the job in the address. A job that the caller may not see is a 404."""
+
+    write_scope = Scope.JOBS
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        self.actor = actor_of(request)
+        self.job = access.get(self.actor, kwargs["id"])
+
+    def answer(self, changed: bool = False) -> Response:
+        """Return the job as it is now: 202 if something will happen to it, else 200."""
+        job = access.get(self.actor, self.job.pk)
+        return Response(job_json(job, self.actor), status=202 if changed else 200)
+
+
+class JobFilter(django_filters.FilterSet):  # type: ignore[misc]
+    tenant = django_filters.CharFilter(field_name="tenant__slug")
+    owner = django_filters.CharFilter(field_name="owner__username")
+    pool = django_filters.CharFilter(field_name="pool__slug")
+    phase = django_filters.MultipleChoiceFilter(choices=Phase.choices)
+    name = django_filters.CharFilter()
+    image = django_filters.CharFilter(field_name="image__slug")
+
+
+class JobsView(ListView):
+    write_scope = Scope.JOBS
+    is_launch = True
+    serializer_class = JobShape
+    queryset = Job.objects.none()
+    filterset_class = JobFilter
+    search_fields = ("name", "image__slug", "owner__username")
+
+    def get_queryset(self) -> QuerySet[Job]:
+        return with_related(access.visible(actor_of(self.request))).filter(deleted_at__isnull=True)
+
+    @extend_schema(
+        summary=gettext_noop("Jobs that you can see"), responses=answers({200: JobShape(many=True)})
+    )
+    def get(self, request: Request) -> Response:
+        rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(jobs_json(rows or [], actor_of(request)))
+
+    @extend_schema(
+        summary=gettext_noop("Submit a job"),
+        request=JobBody,
+        responses=answers({201: JobShape}, 404, 409, 422, 429, 501),
+    )
+    def post(self, request: Request) -> Response:
+        actor = actor_of(request)
+        job = submit(actor, spec_of(checked(JobBody, request)))
+        return Response(job_json(access.get(actor, job.pk), actor), status=201)
+
+
+class JobView(OneJobView):
+    @extend_schema(summary=gettext_noop("One job"), responses=answers({200: JobShape}, 404))
+    def get(self, request: Request, id: UUID) -> Response:
+        return Response(job_json(self.job, self.actor))
+
+    @extend_schema(
+        summary=gettext_noop("Cancel a job and delete it"),
+        responses=answers({202: JobShape, 200: JobShape}, 404, 409),
+    )
+    def delete(self, request: Request, id: UUID) -> Response:
+        return self.answer(lifecycle.delete(self.actor, self.job))
+
+
+class JobActionView(OneJobView):
+    """Cancel or retry: 202 if something will happen, 200 if nothing has to change."""
+
+    use_case: Callable[[Actor, Job], bool]
+
+    @extend_schema(request=NoBody, responses=answers({202: JobShape, 200: JobShape}, 404, 409, 422, 429))
+    def post(self, request: Request, id: UUID) -> Response:
+        checked(NoBody, request)
+        return self.answer(type(self).use_case(self.actor, self.job))
+
+
+@extend_schema(summary=gettext_noop("Cancel a job; what it wrote stays"))
+class CancelView(JobActionView):
+    use_case = staticmethod(lifecycle.cancel)
+
+
+@extend_schema(summary=gettext_noop("Let all parts of a job that is over run again"))
+class RetryView(JobActionView):
+    use_case = staticmethod(lifecycle.retry)
+
+
+@extend_schema(summary=gettext_noop("Let the parts run again that did not succeed"))
+class RetryFailedView(JobActionView):
+    use_case = staticmethod(lifecycle.retry_failed)
+
+
+class DuplicateView(OneJobView):
+    is_launch = True
+
+    @extend_schema(
+        summary=gettext_noop("Submit another with the same settings"),
+        request=DuplicateBody,
+        responses=answers({202: JobShape}, 404, 409, 422, 429),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        job = duplicate(self.actor, self.job, **checked(DuplicateBody, request))
+        return Response(job_json(access.get(self.actor, job.pk), self.actor), status=202)
+
+
+class EventQuery(Query):
+    after = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
+
+
+class JobEventsView(ListView):
+    serializer_class = JobEventShape
+    queryset = Event.objects.none()
+
+    @extend_schema(
+        summary=gettext_noop("What happened to a job"),
+        parameters=[OpenApiParameter("after", int, description="Only events with a higher id.")],
+        responses=answers({200: JobEventShape(many=True)}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        job = access.get(actor_of(request), id)
+        rows = job.events.filter(number__gt=EventQuery.of(request)["after"]).order_by("number")
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response([event_json(event) for event in page or []])
+
+
+class ManifestView(OneJobView):
+    @extend_schema(
+        summary=gettext_noop("What Berth asks of Kubernetes for a job"),
+        description="The Job of its newest attempt, or of its first to come. Its Secret is left out.",
+        responses=answers({200: OpenApiTypes.OBJECT}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        access.require_output(self.actor, self.job)
+        return Response(manifests_of(self.job))

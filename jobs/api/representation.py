@@ -1,0 +1,172 @@
+"""JSON of jobs and their events for the API, the websockets and the pages. From rows alone, never the cluster."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, F, QuerySet, Window
+from django.db.models.functions import RowNumber
+
+from accounts.access import Actor
+from jobs import access, story
+from jobs.models import LIVE, OVER, Attempt, Event, Job, Part, PartPhase
+from quotas.queries import queues_of
+from storage.mounts import mounting
+from workloads.figures import moment, number
+
+Json = dict[str, Any]
+MOST_ATTEMPTS = 100
+
+
+def with_related(rows: QuerySet[Job]) -> QuerySet[Job]:
+    return rows.prefetch_related(*access.RELATED)
+
+
+def job_json(job: Job, actor: Actor) -> Json:
+    return jobs_json([job], actor)[0]
+
+
+def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
+    """JSON of many jobs, with as many queries as for one."""
+    jobs = list(jobs)
+    ids = [job.pk for job in jobs]
+    counts = counts_of(ids)
+    attempts = attempts_of(ids)
+    mounts = mounting.mounts_of(ids)
+    first = first_waiting(ids)
+    queues = queues_of(first.values())
+    return [
+        _job_json(job, actor, counts[job.pk], queues.get(first[job.pk]) if job.pk in first else None)
+        | {
+            "attempts": [attempt_json(one) for one in attempts[job.pk]],
+            "volumes": mounting.as_json(mounts.get(job.pk, [])),
+        }
+        for job in jobs
+    ]
+
+
+def counts_of(jobs: Iterable[UUID]) -> dict[UUID, Counter[str]]:
+    """Return the number of parts in each phase, by job."""
+    found: dict[UUID, Counter[str]] = defaultdict(Counter)
+    rows = Part.objects.filter(job__in=jobs).order_by().values_list("job", "phase").annotate(Count("pk"))
+    for job, phase, count in rows:
+        found[job][phase] = count
+    return found
+
+
+def attempts_of(jobs: Iterable[UUID]) -> dict[UUID, list[Attempt]]:
+    """Return the newest attempts, by job."""
+    number = Window(RowNumber(), partition_by=F("part__job"), order_by=F("pk").desc())
+    rows = Attempt.objects.filter(part__job__in=jobs).annotate(place=number).filter(place__lte=MOST_ATTEMPTS)
+    found: dict[UUID, list[Attempt]] = defaultdict(list)
+    for one in rows.select_related("part").order_by("pk"):
+        found[one.part.job_id].append(one)
+    return found
+
+
+def first_waiting(jobs: Iterable[UUID]) -> dict[UUID, UUID]:
+    """Return the claim of each job's first part that waits."""
+    rows = Part.objects.filter(job__in=jobs, phase=PartPhase.WAITING, run__isnull=False)
+    return {part.job_id: part.run for part in rows.order_by("job", "-index") if part.run is not None}
+
+
+def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
+    own = access.is_own(actor, job)
+    done = counts[PartPhase.SUCCEEDED]
+    return {
+        "id": str(job.pk),
+        "tenant": job.tenant.slug,
+        "owner": job.owner.get_username(),
+        "name": job.name,
+        "image": job.image.slug,
+        "pool": job.pool.slug,
+        "flavor": job.flavor.slug if job.flavor else None,
+        "gpus": number(round(float(job.pool.gpus(job.units)), 4)),
+        "cpu": number(job.cpu_millicores / 1000),
+        "memory_mib": job.memory_mib,
+        "phase": job.phase,
+        "message": message(job),
+        "problem": problem(job),
+        "queue": {name: moment(value) for name, value in queue.items()} if queue else None,
+        "progress": {"fraction": round(done / job.completions, 4), "eta": None, "metrics": {}},
+        "indices": {
+            "total": job.completions,
+            "succeeded": done,
+            "failed": counts[PartPhase.FAILED],
+            "active": sum(counts[phase] for phase in LIVE) - counts[PartPhase.WAITING],
+        },
+        "failure": failure_json(job),
+        "command": job.command if own else None,
+        "env": job.env if own else None,
+        "repository": job.repository if own else None,
+        "completions": job.completions,
+        "parallelism": job.parallelism,
+        "retries": job.retries,
+        "final_exit_codes": job.final_exit_codes,
+        "sweep": job.sweep,
+        "priority": job.priority,
+        "max_runtime_minutes": job.max_runtime_minutes,
+        "notify": job.notify,
+        "ttl_hours": job.ttl_hours,
+        "created_at": moment(job.created_at),
+        "started_at": moment(job.started_at),
+        "ended_at": moment(job.ended_at),
+        "expires_at": moment(job.expires_at),
+        "deleted_at": moment(job.deleted_at),
+        "last_event": job.last_event,
+    }
+
+
+def message(job: Job) -> str:
+    if job.pool.cluster.unreachable_since and job.phase not in OVER:
+        return story.sentence("cluster_unavailable", {})
+    return story.sentence(job.message_code, job.message_data)
+
+
+def problem(job: Job) -> Json | None:
+    """What keeps it from going on; None: nothing does."""
+    if job.message_code not in job.troubles:
+        return None
+    return explained(job.message_code, job.message_data)
+
+
+def failure_json(job: Job) -> Json | None:
+    if job.failure is None:
+        return None
+    code, data = job.failure["code"], job.failure["data"]
+    return explained(code, data) | {"at": job.failure["at"], "post_mortem": None}
+
+
+def attempt_json(attempt: Attempt) -> Json:
+    about = {"index": attempt.part.index, "attempt": attempt.number, "node": attempt.node, **attempt.data}
+    return {
+        "number": attempt.number,
+        "index": attempt.part.index,
+        "node": attempt.node or None,
+        "gpus": [],
+        "exit_code": attempt.exit_code,
+        "reason": attempt.reason or None,
+        "message": story.sentence(attempt.reason, about) if attempt.ended_at else "",
+        "started_at": moment(attempt.started_at),
+        "ended_at": moment(attempt.ended_at),
+        "counted": attempt.counted,
+    }
+
+
+def event_json(event: Event) -> Json:
+    return {
+        "id": event.number,
+        "run": str(event.run) if event.run else None,
+        "at": moment(event.at),
+        "step": None,
+        "level": event.level,
+        **explained(event.code, event.data),
+        "data": event.data,
+    }
+
+
+def explained(code: str, data: Json) -> Json:
+    return {"code": code, "message": story.sentence(code, data), "hint": story.hint(code, data)}

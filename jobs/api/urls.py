@@ -1,0 +1,16 @@
+"""REST addresses of jobs."""
+
+from django.urls import path
+
+from . import api
+
+urlpatterns = [
+    path("jobs/", api.JobsView.as_view(), name="jobs"),
+    path("jobs/<uuid:id>/", api.JobView.as_view(), name="job"),
+    path("jobs/<uuid:id>/cancel/", api.CancelView.as_view(), name="job-cancel"),
+    path("jobs/<uuid:id>/retry/", api.RetryView.as_view(), name="job-retry"),
+    path("jobs/<uuid:id>/retry-failed/", api.RetryFailedView.as_view(), name="job-retry-failed"),
+    path("jobs/<uuid:id>/duplicate/", api.DuplicateView.as_view(), name="job-duplicate"),
+    path("jobs/<uuid:id>/events/", api.JobEventsView.as_view(), name="job-events"),
+    path("jobs/<uuid:id>/manifest/", api.ManifestView.as_view(), name="job-manifest"),
+]

@@ -1,0 +1,28 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class JobsConfig(AppConfig):
+    name = "jobs"
+    verbose_name = _("Jobs")
+
+    def ready(self) -> None:
+        """Register with the rooms below: as a holder of claims, beside the watch, and the words of notices."""
+        from accounts.notices import words
+        from accounts.trail import trail_words as trail
+        from clusters.signals import tick
+        from clusters.watch import beside
+        from quotas import holders
+        from quotas.models import Claim
+
+        from . import changing, notices, trail_words
+        from .cluster.keeper import Keeper
+        from .runs import expiry
+        from .runs.holder import Jobs
+
+        holders.register(Claim.Holder.JOB, Jobs())
+        beside.register(Keeper)
+        tick.connect(expiry.on_tick)
+        changing.register(notices.on_event)
+        words.register(notices.SUBJECT, notices.describe)
+        trail.register(trail_words.KINDS, trail_words.DONE)

@@ -1,0 +1,174 @@
+"""Kubernetes objects of a job's attempt, as dicts. Pure."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Any
+
+from clusters import labels
+from clusters.labels import digest_of
+from jobs import start
+from jobs.models import Attempt, Job, Part
+from quotas.models import Claim
+from quotas.namespaces.manifests import tenant_labels
+from workloads.pods import parts
+from workloads.pods.wanted import Shared
+from workloads.pods.wanted import Wanted as OneWanted
+
+START = "berth-job-"  # names of the ConfigMaps with the start script
+GRACE_SECONDS = 30
+# Kubernetes forgets an attempt's Job so long after its end.
+KEPT_SECONDS = 3600
+LEAST_SECONDS = 1
+# Names in a command that Kubernetes replaces by the values of Berth's variables; no other "$" means anything.
+OURS = re.compile(r"\$\$\((BERTH_[A-Z0-9_]+)\)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted(OneWanted):
+    """Input for the objects of one attempt."""
+
+    workload: Job
+    part: Part
+    attempt: Attempt
+    now: datetime
+    must_end_at: datetime | None
+
+    @property
+    def job(self) -> Job:
+        return self.workload
+
+    @property
+    def name(self) -> str:
+        return self.attempt.object_name
+
+    @property
+    def secret_name(self) -> str:
+        return self.job.object_name
+
+    @cached_property
+    def secret_env(self) -> Mapping[str, str]:
+        brought = self.shared.connections.get(self.job.pk, {})
+        own = self.job.secret.clear_env()
+        return {name: value for name, value in brought.items() if name not in self.job.env} | own
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return super().labels | {labels.JOB: str(self.job.pk)}
+
+
+def wanted_of(job: Job, part: Part, attempt: Attempt, claim: Claim, shared: Shared, now: datetime) -> Wanted:
+    return Wanted(
+        workload=job,
+        part=part,
+        attempt=attempt,
+        instance=shared.instance,
+        run=claim.pk,
+        node=claim.node,
+        requested_cpu_millicores=claim.cpu_millicores,
+        requested_memory_mib=claim.memory_mib,
+        shared=shared,
+        now=now,
+        must_end_at=claim.must_end_at,
+    )
+
+
+def job(wanted: Wanted) -> dict[str, Any]:
+    """Job of an attempt, with one pod that is never replaced: what follows its end is decided by its rows."""
+    spec = parts.spec(wanted, container(wanted), start_files(wanted)["metadata"]["name"], GRACE_SECONDS)
+    body: dict[str, Any] = {
+        "completions": 1,
+        "parallelism": 1,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "podReplacementPolicy": "Failed",
+        "ttlSecondsAfterFinished": KEPT_SECONDS,
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+            ]
+        },
+        "template": {"metadata": parts.metadata(wanted), "spec": spec | {"restartPolicy": "Never"}},
+    }
+    if (seconds := longest_seconds(wanted)) is not None:
+        body["activeDeadlineSeconds"] = seconds
+    made = wanted.object("batch/v1", "Job", wanted.name, spec=body)
+    made["metadata"]["labels"] = wanted.labels | {labels.RUN: str(wanted.run)}
+    return made
+
+
+def longest_seconds(wanted: Wanted) -> int | None:
+    """Return how long the attempt may run: as its person asked, and as the queue was promised; None: without end."""
+    minutes = wanted.job.max_runtime_minutes
+    ends = [] if minutes is None else [minutes * 60]
+    if wanted.must_end_at is not None:
+        ends.append(max(LEAST_SECONDS, int((wanted.must_end_at - wanted.now).total_seconds())))
+    return min(ends, default=None)
+
+
+def container(wanted: Wanted) -> dict[str, Any]:
+    image = wanted.job.image
+    return {
+        "name": "job",
+        "image": image.reference,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/bin/sh", "/berth/start/job.sh"],
+        "args": [argument(text) for text in wanted.job.command],
+        "env": environment(wanted),
+        "securityContext": parts.UNPRIVILEGED,
+        "resources": parts.resources(wanted),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": parts.mounts(wanted),
+    }
+
+
+def argument(text: str) -> str:
+    """Return an argument as Kubernetes takes it: with its dollars as they are, but for Berth's own variables."""
+    return OURS.sub(r"$(\1)", parts.literal(text))
+
+
+def environment(wanted: Wanted) -> list[dict[str, Any]]:
+    ours = {
+        "PYTHONUNBUFFERED": "1",
+        "BERTH_JOB": str(wanted.job.pk),
+        "BERTH_INDEX": str(wanted.part.index),
+        "BERTH_ATTEMPT": str(wanted.attempt.number),
+    }
+    values = wanted.part.parameters
+    if values:
+        ours["BERTH_PARAMETERS"] = json.dumps(values)
+    ours |= {f"BERTH_PARAM_{name.upper()}": as_text(value) for name, value in values.items()}
+    return parts.environment(wanted, ours, {"POD_IP": "status.podIP"})
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def secret(wanted: Wanted) -> dict[str, Any]:
+    """Secret of the job, the same for all its attempts."""
+    values = {parts.secret_env_key(name): value for name, value in wanted.secret_env.items()}
+    values["script"] = wanted.job.secret.clear_script()
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in sorted(values.items())}
+    return wanted.object("v1", "Secret", wanted.secret_name, type="Opaque", data=data)
+
+
+def start_files(wanted: Wanted) -> dict[str, Any]:
+    """ConfigMap with the start script and the container's users, named after its content; it never changes."""
+    image = wanted.job.image
+    digest, data = _start_data(image.username, image.uid, image.gid, image.home, image.shell)
+    body = wanted.object("v1", "ConfigMap", f"{START}{digest}", data=dict(data), immutable=True)
+    body["metadata"]["labels"] = tenant_labels(wanted.job.tenant, wanted.instance)
+    return body
+
+
+@lru_cache
+def _start_data(username: str, uid: int, gid: int, home: str, shell: str) -> tuple[str, Mapping[str, str]]:
+    data = {**start.files(), **parts.people(username, uid, gid, home, shell)}
+    return digest_of(data), data

@@ -1,0 +1,182 @@
+"""Jobs: what their owner wants (`desired`), their parts with an attempt for each run, and what happened (`Event`)."""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from accounts.credentials.secrets import decrypt
+from workloads.models import EventRow, Workload
+
+
+class Desired(models.TextChoices):
+    DONE = "done", _("done")
+    CANCELLED = "cancelled", _("cancelled")
+    DELETED = "deleted", _("deleted")
+
+
+class Phase(models.TextChoices):
+    WAITING = "waiting", _("waiting")
+    STARTING = "starting", _("starting")
+    RUNNING = "running", _("running")
+    SUCCEEDED = "succeeded", _("succeeded")
+    FAILED = "failed", _("failed")
+    CANCELLING = "cancelling", _("cancelling")
+    CANCELLED = "cancelled", _("cancelled")
+
+
+OVER = (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED)
+
+
+class Job(Workload):
+    """A batch work of one person in one tenant: its parts run until each has succeeded or failed for good."""
+
+    command = models.JSONField(default=list, help_text=_("Program and arguments; empty: its script runs."))
+    completions = models.PositiveIntegerField(_("completions"), default=1)
+    parallelism = models.PositiveIntegerField(_("parallelism"), default=1)
+    retries = models.PositiveSmallIntegerField(
+        _("retries"), default=3, help_text=_("Failures of a part that do not end it.")
+    )
+    final_exit_codes = models.JSONField(default=list)
+    # Values by name, of which each combination is a part; null: parts differ by their index alone.
+    sweep = models.JSONField(null=True)
+    ttl_hours = models.PositiveIntegerField(null=True, help_text=_("Deleted so long after its end."))
+
+    desired = models.CharField(_("desired"), max_length=9, choices=Desired, default=Desired.DONE)
+    phase = models.CharField(_("phase"), max_length=10, choices=Phase, default=Phase.WAITING)
+    message_code = models.CharField(max_length=64, blank=True)
+    message_data = models.JSONField(default=dict)
+    # Why it failed, as {code, data, at}; else null.
+    failure = models.JSONField(null=True)
+    # Troubles of the present attempts: {code: RFC 3339 time since when}.
+    troubles = models.JSONField(default=dict)
+    started_at = models.DateTimeField(_("started at"), null=True)
+    ended_at = models.DateTimeField(_("ended at"), null=True)
+    expires_at = models.DateTimeField(null=True, help_text=_("When it is deleted."))
+
+    class Meta:
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        ordering: ClassVar = ["-created_at", "id"]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "phase"], name="job_tenant_phase"),
+            models.Index(fields=["-created_at", "-id"], name="job_newest"),
+            models.Index(
+                fields=["expires_at"],
+                condition=Q(deleted_at__isnull=True, expires_at__isnull=False),
+                name="job_expires",
+            ),
+        ]
+
+    @property
+    def object_name(self) -> str:
+        """Name of its Secret."""
+        return f"job-{self.id}"
+
+
+class JobSecret(models.Model):
+    """What only the job's pods may read, encrypted: a database dump reveals none of it."""
+
+    job = models.OneToOneField(Job, on_delete=models.CASCADE, related_name="secret")
+    env = models.TextField(help_text=_("JSON object of secret_env."))
+    script = models.TextField(blank=True)
+
+    def clear_env(self) -> dict[str, str]:
+        values: dict[str, str] = json.loads(decrypt(self.env)) if self.env else {}
+        return values
+
+    def clear_script(self) -> str:
+        return decrypt(self.script) if self.script else ""
+
+
+class PartPhase(models.TextChoices):
+    PENDING = "pending", _("pending")
+    WAITING = "waiting", _("waiting")
+    STARTING = "starting", _("starting")
+    RUNNING = "running", _("running")
+    ENDING = "ending", _("ending")
+    SUCCEEDED = "succeeded", _("succeeded")
+    FAILED = "failed", _("failed")
+    CANCELLED = "cancelled", _("cancelled")
+
+
+LIVE = (PartPhase.WAITING, PartPhase.STARTING, PartPhase.RUNNING, PartPhase.ENDING)
+SETTLED = (PartPhase.SUCCEEDED, PartPhase.FAILED, PartPhase.CANCELLED)
+
+
+class Ending(models.TextChoices):
+    """Why a part's attempt is being taken down; empty while it is not."""
+
+    CANCEL = "cancel", _("cancelled")
+    RECLAIM = "reclaim", _("asked to return its GPUs")
+    AGAIN = "again", _("ended from outside")
+    REQUEUE = "requeue", _("sent back to the queue")
+    FAILED = "failed", _("failed")
+
+
+class Part(models.Model):
+    """One index of a job, which has to succeed once. Its claim in the queue has the same index as `part`."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="parts")
+    index = models.PositiveIntegerField()
+    parameters = models.JSONField(default=dict)
+    phase = models.CharField(max_length=9, choices=PartPhase, default=PartPhase.PENDING)
+    ending = models.CharField(max_length=8, choices=Ending, blank=True)
+    failures = models.PositiveSmallIntegerField(
+        default=0, help_text=_("Attempts that count against retries.")
+    )
+    # Its present claim, or the last; the attempt under way, or the last.
+    run = models.UUIDField(null=True)
+    number = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["job", "index"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["job", "index"], name="one_part_per_index_of_a_job")
+        ]
+
+
+class Attempt(models.Model):
+    """One run of a part, from its admission until the end of its pod is proven."""
+
+    part = models.ForeignKey(Part, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    run = models.UUIDField(unique=True)
+    node = models.CharField(max_length=253, blank=True)
+    # The pod as last seen; its end is proven when it was seen in a terminal phase.
+    pod_uid = models.CharField(max_length=64, blank=True)
+    pod_ended = models.BooleanField(default=True)
+    exit_code = models.IntegerField(null=True)
+    reason = models.CharField(max_length=64, blank=True)
+    data = models.JSONField(default=dict)
+    counted = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering: ClassVar = ["part", "number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["part", "number"], name="attempts_numbered_once_per_part")
+        ]
+
+    @property
+    def object_name(self) -> str:
+        """Name of its Job in the cluster: an attempt has one claim, and a claim never two Jobs."""
+        return f"job-{self.run}"
+
+
+class Event(EventRow):
+    """Event of a job. `data` has the index and the attempt that it is about."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="events")
+
+    class Meta:
+        ordering: ClassVar = ["job", "number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["job", "number"], name="events_numbered_once_per_job")
+        ]

@@ -1,0 +1,180 @@
+"""What is written about an attempt: its pod, its troubles, its end, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from clusters.causes.cause import Diagnosis
+from clusters.models import Gpu, Node
+from clusters.pods.ends import end_proven
+from jobs import enqueue
+from jobs.changing import Level, add_event, changing
+from jobs.models import Attempt, Ending, Job, Part, PartPhase
+from jobs.runs.ends import End, Result
+from quotas import admission
+from quotas.models import Claim
+from workloads.pods.status import Object
+from workloads.pods.troubles import Trouble
+
+from . import parts
+
+UP = (PartPhase.STARTING, PartPhase.RUNNING)
+
+
+def note_pods(attempt: Attempt, pods: Sequence[Object]) -> None:
+    """Record the pod that was seen, before anything is done to it."""
+    for pod in sorted(pods, key=end_proven, reverse=True):  # a running pod last
+        uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
+        has_ended = end_proven(pod)
+        if (attempt.pod_uid, attempt.pod_ended, attempt.node) == (uid, has_ended, node or attempt.node):
+            continue
+        attempt.pod_uid, attempt.pod_ended, attempt.node = uid, has_ended, node or attempt.node
+        attempt.save(update_fields=["pod_uid", "pod_ended", "node"])
+
+
+def begin_running(job: Job, attempt: Attempt) -> None:
+    part = attempt.part
+    if part.phase == PartPhase.RUNNING:
+        return
+    with changing(job.pk) as row:
+        now = row.parts.get(pk=part.pk)
+        if now.run != attempt.run or now.phase != PartPhase.STARTING:
+            return
+        attempt.started_at = timezone.now()
+        attempt.save(update_fields=["started_at"])
+        now.phase = PartPhase.RUNNING
+        now.save(update_fields=["phase"])
+        add_event(
+            row, "running", run=attempt.run, index=part.index, attempt=attempt.number, node=attempt.node
+        )
+        parts.show(row)
+
+
+def note_trouble(job_id: UUID, found: Trouble | None) -> datetime | None:
+    """Show what keeps a job's attempts from starting. Return since when; None: nothing does."""
+    code = found.diagnosis.code if found else ""
+    known = Job.objects.filter(pk=job_id).values_list("troubles", flat=True).first() or {}
+    if set(known) == ({code} if code else set()):
+        return parse_datetime(known[code]) if code else None
+    with changing(job_id) as row:
+        if row.ended_at is not None:
+            return None
+        now = timezone.now()
+        if found is None:
+            row.troubles = {}
+            parts.show(row)
+            return None
+        since = row.troubles.get(code)
+        row.troubles = {code: since or now.isoformat()}
+        row.message_code, row.message_data = code, found.diagnosis.data
+        if since is None:
+            add_event(row, code, level=Level.WARNING, **found.diagnosis.data)
+        return parse_datetime(row.troubles[code])
+
+
+def give_up(job: Job, attempt: Attempt, why: Diagnosis, *, fails: bool) -> None:
+    """Take an attempt down that does not start: its part fails, or goes back to the queue."""
+    with transaction.atomic():
+        admission.lock(job.pool.cluster_id)
+        with changing(job.pk) as row:
+            part = row.parts.get(pk=attempt.part_id)
+            if part.run != attempt.run or part.phase not in UP:
+                return
+            attempt.reason, attempt.data = why.code, why.data
+            attempt.save(update_fields=["reason", "data"])
+            parts.end(row, part, Ending.FAILED if fails else Ending.REQUEUE)
+    enqueue.look([job.pk])
+
+
+def pod_vanished(job: Job, attempt: Attempt) -> None:
+    """Report once that the end is unproven. Its process may still run, so the units stay reserved."""
+    with transaction.atomic():
+        admission.lock(job.pool.cluster_id)
+        if admission.flag_unproven_end(attempt.run):
+            with changing(job.pk) as row:
+                row.message_code, row.message_data = "end_unproven", {}
+                add_event(row, "end_unproven", run=attempt.run, level=Level.ERROR, index=attempt.part.index)
+
+
+def finish(job: Job, attempt: Attempt, end: End) -> None:
+    """Write the proven end of an attempt, and give its claim back, or on to the part's next attempt."""
+    with transaction.atomic():
+        admission.lock(job.pool.cluster_id)
+        claim = Claim.objects.filter(pk=attempt.run, state=Claim.State.ADMITTED).first()
+        with changing(job.pk) as row:
+            part = row.parts.get(pk=attempt.part_id)
+            if claim is None or part.run != attempt.run:
+                return
+            end = _as_it_counts(row, part, attempt, end)
+            _note_end(attempt, end)
+            _go_on(row, part, claim, attempt, end)
+            parts.request_next(row)
+            parts.show(row)
+
+
+def _as_it_counts(job: Job, part: Part, attempt: Attempt, end: End) -> End:
+    """Return the end with its reason: what Berth ended itself, and what the node is to blame for, is not counted."""
+    if end.result == Result.SUCCEEDED:
+        return end
+    match part.ending:
+        case Ending.FAILED:
+            return End(Result.FINAL, attempt.reason, end.exit_code, attempt.data)
+        case Ending.REQUEUE:
+            return End(Result.REQUEUE, attempt.reason, end.exit_code, attempt.data)
+        case Ending.CANCEL | Ending.RECLAIM | Ending.AGAIN:
+            return End(Result.AGAIN, f"ended_by_{part.ending}", end.exit_code)
+    if end.result == Result.FAILED and (code := out_of_order(job, attempt.node)):
+        return End(Result.AGAIN, "node_was_unwell", end.exit_code, {"node": attempt.node, "cause": code})
+    if end.result == Result.FAILED and part.failures >= job.retries:
+        return End(Result.FINAL, end.code, end.exit_code, end.data)
+    return end
+
+
+def out_of_order(job: Job, node: str) -> str:
+    """Return why the node, or a GPU on it, is out of order; empty: it is not."""
+    cluster = job.pool.cluster_id
+    row = Node.objects.filter(cluster=cluster, name=node).first()
+    gpu = Gpu.objects.filter(cluster=cluster, node=node).exclude(out_code="").first() if job.units else None
+    return (row and (row.out_code or row.gpus_out_code)) or (gpu.out_code if gpu else "")
+
+
+def _note_end(attempt: Attempt, end: End) -> None:
+    attempt.exit_code, attempt.reason, attempt.data = end.exit_code, end.code, end.data
+    attempt.counted = end.result in (Result.FAILED, Result.FINAL)
+    attempt.pod_ended, attempt.ended_at = True, timezone.now()
+    attempt.save(update_fields=["exit_code", "reason", "data", "counted", "pod_ended", "ended_at"])
+
+
+def _go_on(job: Job, part: Part, claim: Claim, attempt: Attempt, end: End) -> None:
+    about: dict[str, Any] = {"index": part.index, "attempt": attempt.number, **end.data}
+    if end.result == Result.SUCCEEDED:
+        _settle(part, PartPhase.SUCCEEDED, claim, "succeeded")
+        add_event(job, "part_succeeded", run=attempt.run, **about)
+    elif part.ending == Ending.CANCEL:
+        _settle(part, PartPhase.CANCELLED, claim, "cancelled")
+    elif end.result == Result.FINAL:
+        _settle(part, PartPhase.FAILED, claim, "failed")
+        parts.fail(job, end.code, {**end.data, "index": part.index})
+        add_event(job, end.code, run=attempt.run, level=Level.ERROR, **about)
+    else:
+        add_event(job, end.code, run=attempt.run, level=Level.WARNING, **about)
+        part.failures += end.result == Result.FAILED
+        if part.ending == Ending.RECLAIM:
+            successor = admission.give_back(claim)
+        else:
+            successor = admission.send_back(claim, end.code, dict(end.data))
+        part.phase, part.ending, part.run = PartPhase.WAITING, "", successor.pk
+        part.save(update_fields=["failures", "phase", "ending", "run"])
+
+
+def _settle(part: Part, phase: PartPhase, claim: Claim, reason: str) -> None:
+    part.phase, part.ending = phase, ""
+    part.save(update_fields=["phase", "ending"])
+    admission.release(claim.pk, reason)

@@ -1,0 +1,97 @@
+"""What an attempt's pod shows: how far it got, and how it ended. Pure: from raw objects to plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from clusters.pods.ends import end_proven
+from jobs.models import Job
+from workloads.pods.status import Object, container_status, end_reason, ended_from_outside, has_started
+from workloads.pods.troubles import explain_trouble, rejected
+
+OUT_OF_TIME = "DeadlineExceeded"
+
+
+class Result(Enum):
+    """What becomes of a part when its attempt has ended by itself."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # counts against its retries
+    FINAL = "final"  # no retry helps
+    AGAIN = "again"  # ended from outside: nothing is counted
+    REQUEUE = "requeue"  # it never ran: its claim goes back to the queue
+
+
+@dataclass(frozen=True)
+class End:
+    result: Result
+    code: str
+    exit_code: int | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def is_running(pod: Object) -> bool:
+    return has_started(pod) and not end_proven(pod)
+
+
+def is_over(kept: Object | None) -> bool:
+    """Return True if the cluster makes no more pods of an attempt's Job."""
+    if kept is None:
+        return True
+    conditions = (kept.get("status") or {}).get("conditions") or []
+    return any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions)
+
+
+def ran_out_of_time(kept: Object | None) -> bool:
+    conditions = ((kept or {}).get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Failed" and one.get("reason") == OUT_OF_TIME for one in conditions)
+
+
+def is_asked(job: Job, kept: Object | None) -> bool:
+    """Return True if the person asked for the time that is over. Else the queue was promised it."""
+    seconds = ((kept or {}).get("spec") or {}).get("activeDeadlineSeconds", 0)
+    return job.max_runtime_minutes is not None and seconds >= job.max_runtime_minutes * 60
+
+
+def end_of(job: Job, pods: Sequence[Object], kept: Object | None) -> End:
+    """Judge an attempt by its pods, which have all ended, and by its Job as the cluster has it."""
+    if pods and all(has_succeeded(pod) for pod in pods):
+        return End(Result.SUCCEEDED, "succeeded", 0)
+    if ran_out_of_time(kept):
+        return End(Result.FINAL, "ran_too_long") if is_asked(job, kept) else End(Result.AGAIN, "gave_way")
+    pod = next((pod for pod in pods if not has_succeeded(pod)), None)
+    if pod is None:
+        return End(Result.AGAIN, "ended_from_outside", data={"reason": "Deleted"})
+    ended = container_status(pod).get("state", {}).get("terminated", {})
+    reason, code = end_reason(pod), ended.get("exitCode")
+    if rejected(pod):
+        why = explain_trouble("container", f"{reason}: {pod['status'].get('message', '')}").diagnosis
+        return End(Result.REQUEUE, why.code, data=why.data)
+    if ended_from_outside(pod) or is_disrupted(pod):
+        return End(Result.AGAIN, "ended_from_outside", code, {"reason": reason})
+    if code in job.final_exit_codes:
+        return End(Result.FINAL, "exit_code_is_final", code, {"exit_code": code})
+    if reason == "OOMKilled":
+        return End(Result.FAILED, "out_of_memory", code)
+    return End(Result.FAILED, "exit_code", code, {"exit_code": code})
+
+
+def has_succeeded(pod: Object) -> bool:
+    """Return True if the program ended well by itself. One that is told to end may leave with exit code 0, too."""
+    if pod.get("status", {}).get("phase") != "Succeeded" or is_disrupted(pod):
+        return False
+    asked_at = pod["metadata"].get("deletionTimestamp")
+    if asked_at is None:
+        return True
+    grace = timedelta(seconds=pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+    ended = container_status(pod).get("state", {}).get("terminated", {}).get("finishedAt")
+    return ended is not None and datetime.fromisoformat(ended) < datetime.fromisoformat(asked_at) - grace
+
+
+def is_disrupted(pod: Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any(one["type"] == "DisruptionTarget" and one["status"] == "True" for one in conditions)

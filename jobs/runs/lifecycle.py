@@ -1,0 +1,96 @@
+"""What people do with a job: cancel, retry, delete. Each writes rows; the keeper carries it out."""
+
+from __future__ import annotations
+
+import json
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.access import Actor
+from accounts.credentials.secrets import encrypt
+from accounts.trail import audit
+from jobs import access, enqueue
+from jobs.changing import add_event, changing
+from jobs.models import SETTLED, Desired, Ending, Job, JobSecret, PartPhase, Phase
+from quotas import admission
+from storage import connections
+from storage.mounts import homes
+
+from . import parts
+
+
+def cancel(actor: Actor, job: Job) -> bool:
+    """End all its attempts, and start no more. Return False if it is over already."""
+    access.require_manage(actor, job)
+    with transaction.atomic():
+        admission.lock(job.pool.cluster_id)
+        with changing(job.pk) as row:
+            if row.desired != Desired.DONE or row.ended_at is not None:
+                return False
+            add_event(row, "cancel_requested", by=actor.user.get_username())
+            end_all(row, Desired.CANCELLED)
+        enqueue.look([job.pk])
+        audit.record(actor, "job.cancel", target=job, tenant=job.tenant)
+    return True
+
+
+def end_all(job: Job, desired: Desired) -> None:
+    """Withdraw what waits, and take down what runs. Inside `changing`, under the cluster's lock."""
+    job.desired = desired
+    job.troubles = {}
+    for part in job.parts.exclude(phase__in=SETTLED).order_by("index"):
+        if part.phase in (PartPhase.STARTING, PartPhase.RUNNING, PartPhase.ENDING):
+            part.phase, part.ending = PartPhase.ENDING, Ending.CANCEL
+        elif part.phase == PartPhase.PENDING or (part.run and admission.release(part.run, "cancelled")):
+            part.phase = PartPhase.CANCELLED
+        part.save(update_fields=["phase", "ending"])
+    parts.show(job)
+
+
+def retry(actor: Actor, job: Job, *, only_failed: bool = False) -> bool:
+    """Let parts of a job that is over run again: all, or those that did not succeed. Return False if none does."""
+    access.require_own(actor, job)
+    with transaction.atomic():
+        admission.lock(job.pool.cluster_id)
+        with changing(job.pk) as row:
+            if row.desired == Desired.DELETED or row.ended_at is None:
+                return False
+            again = row.parts.exclude(phase=PartPhase.SUCCEEDED) if only_failed else row.parts.all()
+            if not again.update(phase=PartPhase.PENDING, ending="", failures=0):
+                return False
+            row.desired, row.phase = Desired.DONE, Phase.WAITING
+            row.failure = row.ended_at = row.expires_at = row.started_at = None
+            add_event(row, "retry_requested", by=actor.user.get_username())
+            parts.request_next(row, is_new=True)
+        audit.record(actor, "job.retry", target=job, tenant=job.tenant)
+    return True
+
+
+def retry_failed(actor: Actor, job: Job) -> bool:
+    return retry(actor, job, only_failed=True)
+
+
+def delete(actor: Actor, job: Job) -> bool:
+    """Cancel it if it is not over, and take it away. Return False if it is deleted already."""
+    access.require_manage(actor, job)
+    with transaction.atomic():
+        admission.lock(job.pool.cluster_id)
+        with changing(job.pk) as row:
+            if row.desired == Desired.DELETED:
+                return False
+            add_event(row, "delete_requested", by=actor.user.get_username())
+            end_all(row, Desired.DELETED)
+        enqueue.look([job.pk])
+        audit.record(actor, "job.delete", target=job, tenant=job.tenant)
+    return True
+
+
+def become_deleted(job: Job) -> None:
+    """Forget what a deleted job kept for its owner alone. Its events stay. Inside `changing`."""
+    job.deleted_at = timezone.now()
+    job.env, job.repository, job.command = {}, "", []
+    JobSecret.objects.filter(job=job).update(env=encrypt(json.dumps({})), script="")
+    homes.let_go(job.pk, with_data=False)
+    connections.forget(job.pk)
+    add_event(job, "deleted")
