@@ -61,8 +61,8 @@ def looking(cluster: DevCluster, space: str, *names: str) -> str:
 
 def sees(cluster: DevCluster, log: str, **addresses: list[str]) -> None:
     def last(text: object) -> bool:
-        found = str(text).rstrip("\n").rpartition("sees ")[2]
-        return found.startswith("{") and json.loads(found) == addresses
+        said = [line for line in str(text).splitlines() if line.startswith("sees ")]
+        return bool(said) and json.loads(said[-1].removeprefix("sees ")) == addresses
 
     cluster.until(log, last)
 
