@@ -192,7 +192,7 @@ def test_a_disruption_can_fail_the_job_at_once(jobs: Jobs) -> None:
 
 def test_a_job_is_failed_only_once_the_pods_that_it_stops_have_ended(jobs: Jobs) -> None:
     rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
-    counts = {"completions": 3, "parallelism": 3, "completionMode": "Indexed", "backoffLimit": 0}
+    counts: Obj = {"completions": 3, "parallelism": 3, "completionMode": "Indexed", "backoffLimit": 0}
     with own_node(jobs.kube) as node:
         jobs.create(node=node, podFailurePolicy={"rules": [rule]}, **counts)
         failing, *others = jobs.pods(3)

@@ -74,6 +74,7 @@ class Names(Controller[str]):
         self._hosts[uid] = hosts
 
     def leave(self, pod_uid: str) -> None:
+        """Write no more to the file of a pod that has ended."""
         self._hosts.pop(pod_uid, None)
 
     def keys(self, change: Change) -> Iterable[str]:
