@@ -26,9 +26,13 @@ class Jobs:
         self.kube, self.space, self._image = kube, space, image
         self.path = space.replace("/api/v1", "/apis/batch/v1") + "/jobs"
 
-    def create(self, name: str = "j", restart: str = "Never", node: str = "", **spec: Any) -> Obj:
+    def create(
+        self, name: str = "j", restart: str = "Never", node: str = "", finalizers: Any = None, **spec: Any
+    ) -> Obj:
         place = {"nodeName": node} if node else {}
         body = {"template": template(self._image, restartPolicy=restart, **place), **spec}
+        if finalizers:
+            body["template"]["metadata"]["finalizers"] = finalizers
         return self.kube.create(self.path, {"metadata": {"name": name}, "spec": body})
 
     def pods(self, count: int, name: str = "j") -> list[Obj]:
@@ -174,6 +178,52 @@ def test_an_exit_code_can_fail_the_job_at_once(jobs: Jobs, code: int, reason: st
         assert told["message"] == f"Container main for pod {name} {why}"
 
 
+def test_a_disruption_can_fail_the_job_at_once(jobs: Jobs) -> None:
+    rule = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    jobs.create(backoffLimit=5, podFailurePolicy={"rules": [rule]})
+    (pod,) = jobs.pods(1)
+    disrupted = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+    jobs.end(pod, 137, conditions=disrupted)
+    told = conditions(jobs.until("Failed"))["Failed"]
+    name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+    why = "has condition DisruptionTarget matching FailJob rule at index 0"
+    assert (told["reason"], told["message"]) == ("PodFailurePolicy", f"Pod {name} {why}")
+
+
+def test_a_job_is_failed_only_once_the_pods_that_it_stops_have_ended(jobs: Jobs) -> None:
+    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    counts: Obj = {"completions": 3, "parallelism": 3, "completionMode": "Indexed", "backoffLimit": 0}
+    with own_node(jobs.kube) as node:
+        jobs.create(node=node, podFailurePolicy={"rules": [rule]}, **counts)
+        failing, *others = jobs.pods(3)
+        for pod in others:
+            start(jobs.kube, jobs.space, pod)
+        jobs.end(failing, 1)
+        jobs.until("FailureTarget")
+        assert "Failed" not in conditions({"status": jobs.status(terminating=2, active=None)})
+        for pod in others:
+            jobs.end(pod, 143)
+            remove(jobs.kube, jobs.space, pod["metadata"]["name"])
+        found = jobs.until("Failed")
+        assert conditions(found)["Failed"]["reason"] == "BackoffLimitExceeded"
+        assert (found["status"]["failed"], found["status"]["terminating"]) == (3, 0)
+
+
+def test_finalizers_of_the_template_keep_a_pod_whose_end_was_counted(jobs: Jobs) -> None:
+    own = "example.org/kept"
+    jobs.create(finalizers=[own])
+    (pod,) = jobs.pods(1)
+    assert set(pod["metadata"]["finalizers"]) == {own, "batch.kubernetes.io/job-tracking"}
+    jobs.end(pod)
+    jobs.until("Complete")
+    jobs.kube.call("DELETE", f"{jobs.path}/j", {"propagationPolicy": "Background"})
+    path = f"{jobs.space}/pods/{pod['metadata']['name']}"
+    found = jobs.kube.until(path, lambda o: "deletionTimestamp" in o["metadata"])
+    assert found["metadata"]["finalizers"] == [own] and found["status"]["phase"] == "Succeeded"
+    jobs.kube.call("PATCH", path, {"metadata": {"finalizers": None}}, "merge")
+    jobs.pods(0)
+
+
 def test_a_disruption_that_the_policy_ignores_does_not_count(jobs: Jobs) -> None:
     rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
     job = jobs.create(backoffLimit=0, podFailurePolicy={"rules": [rule]})
@@ -232,6 +282,16 @@ def test_a_suspended_job_has_no_pods_and_begins_anew_when_resumed(jobs: Jobs) ->
     found = jobs.kube.until(f"{jobs.path}/j", lambda o: conditions(o)["Suspended"]["status"] == "False")
     assert conditions(found)["Suspended"]["reason"] == "JobResumed" and found["status"]["startTime"]
     assert events(jobs.kube, jobs.space, "j", "Resumed") == ["Job resumed"]
+
+
+def test_a_job_created_suspended_starts_when_it_is_resumed(jobs: Jobs) -> None:
+    jobs.create(parallelism=2, completions=2, completionMode="Indexed", suspend=True)
+    assert "startTime" not in jobs.until("Suspended")["status"]
+    assert jobs.pods(0) == []
+    jobs.kube.call("PATCH", f"{jobs.path}/j", {"spec": {"suspend": False}}, "merge")
+    for pod in jobs.pods(2):
+        jobs.end(pod)
+    jobs.until("Complete")
 
 
 def test_a_job_past_its_deadline_fails(jobs: Jobs) -> None:

@@ -45,7 +45,7 @@ Structure, from the bottom up:
     commands in a container; `rootfs`, `seccomp`, `users`, `cgroups`, `namespaces` its files, system calls, uid and
     limits; `usage` of CPU and memory
   - `network/`: `podnetwork`, `hub`, `outside` a network for pods alone, which the top-level `network` reaches;
-    `policies` NetworkPolicies as rules of nftables, loaded again by `enforcing`
+    `policies` NetworkPolicies as rules of nftables, loaded again by `enforcing`; `names` the /etc/hosts of each pod
 - `nodes` the node file, `gpus` labels and resources of GPUs; `cluster` assembles all; `instance` the state directory;
   `memory` short pauses of Python's garbage collector
 - `testing/` helpers for tests, of other projects too: `cluster` a devcluster as a process, `kube` a small HTTP client,
@@ -63,6 +63,8 @@ status.podIP), and a wildcard bind takes the port from every other pod.
 
 NetworkPolicies are enforced in each pod's own network if nft is installed; traffic of the gateway (probes, Services)
 always passes. Otherwise they are stored only.
+
+Pods find Services and pods of their namespace by name, in an /etc/hosts of their own; there is no DNS server.
 
 Not supported: DaemonSets are stored only; no attach or port-forward, and exec by WebSockets alone; no probes by gRPC,
 no ephemeral containers.

@@ -48,6 +48,7 @@ from devcluster.kubelet.agent import Kubelets
 from devcluster.kubelet.containers.images import Images
 from devcluster.kubelet.host import Host
 from devcluster.kubelet.network.enforcing import PolicyController
+from devcluster.kubelet.network.names import Names
 from devcluster.kubelet.nodes.reports import Reports
 from devcluster.kubelet.played import PlayedRuntime
 from devcluster.kubelet.processes.process import ProcessRuntime
@@ -102,6 +103,7 @@ class Cluster:
         )
         images = Images(options.file.images, pulls)
         mounting = Mounting(api, disks if options.process_pods else None, volumes)
+        names = Names(api, options.state)
         host = Host(
             api=api,
             state=options.state,
@@ -111,6 +113,7 @@ class Cluster:
             fleet=fleet,
             tokens=self._tokens,
             network=network,
+            names=names,
             ready_seconds=options.file.played.ready_seconds,
             pauses=options.file.back_off,
             pod_faults=pod_faults,
@@ -133,6 +136,8 @@ class Cluster:
         )
         data: Data = disks if options.process_pods else NoData()
         self._controllers = self._make_controllers(fleet, volumes, data)
+        if options.process_pods:
+            self._controllers.append(names)
         self.faults.offer(
             *self._calls.switches,
             pulls.switch,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.kubelet.network import names
 from devcluster.kubelet.processes.process import ProcessRuntime
 from devcluster.kubelet.runtime import ContainerPlan, Exit
 from devcluster.network import SharedNetwork
@@ -86,9 +87,11 @@ def disk(cluster: DevCluster, space: str, name: str, size: str = "20Mi") -> Obj:
 
 
 async def ended(state: Path, script: str, limit_mib: int, *, control_groups: bool) -> Exit:
+    uid = "11111111-2222-3333-4444-555555555555"
     (state / "roots").mkdir()
+    names.folder(state, uid).mkdir(parents=True)
     plan = ContainerPlan(
-        pod_uid="11111111-2222-3333-4444-555555555555",
+        pod_uid=uid,
         name="main",
         hostname="p",
         address="127.16.0.5",

@@ -12,6 +12,7 @@ from devcluster.fleet import Fleet
 from devcluster.kubelet.containers.config import Lookup
 from devcluster.kubelet.containers.images import Images
 from devcluster.kubelet.containers.logs import PodLogs
+from devcluster.kubelet.network.names import Names
 from devcluster.kubelet.processes.users import host_uid
 from devcluster.kubelet.runtime import Runtime
 from devcluster.kubelet.storage.ephemeral import Scratch
@@ -35,6 +36,7 @@ class Host:
         mounting: Mounting,
         tokens: Tokens,
         network: PodNetwork,
+        names: Names,
         ready_seconds: float,
         pauses: Pauses,
         pod_faults: PodFaults,
@@ -45,7 +47,7 @@ class Host:
         self.mounting, self._tokens = mounting, tokens
         self.scratch = Scratch(state)
         self.logs = PodLogs(state / "logs", self._latest)
-        self.network = network
+        self.network, self.names = network, names
         self._taken: set[str] = set()
         self._addresses_of: dict[str, str] = {}
 
@@ -75,6 +77,7 @@ class Host:
 
     def give_back(self, pod_uid: str) -> None:
         """Release the pod's disks and scratch space, once none of its containers runs."""
+        self.names.leave(pod_uid)
         self.mounting.forget(pod_uid)
         self.scratch.remove(pod_uid)
 
@@ -88,5 +91,5 @@ class Host:
         self.give_back(uid)
         self.network.leave(uid)
         self._taken.discard(self._addresses_of.pop(uid, ""))
-        for part in ("run", "logs"):
+        for part in ("run", "names", "logs"):
             shutil.rmtree(self._state / part / uid, ignore_errors=True)

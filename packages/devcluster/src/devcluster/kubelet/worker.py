@@ -227,6 +227,7 @@ class PodWorker:
         try:
             await self._host.scratch.make(self._pod)
             volumes.write(self._address)
+            self._host.names.enter(self._pod, self._address)
         except OSError as error:
             raise NotReady(f"MountVolume.SetUp failed: {error}") from error
 

@@ -13,7 +13,7 @@ _RUN_MIB = 256
 
 def prepare(state: Path) -> None:
     """Enter a private mount namespace (as root) and lay a memory disk over `run`, where Secrets are written."""
-    for part in ("run", "scratch", "roots"):
+    for part in ("run", "scratch", "roots", "names"):
         shutil.rmtree(state / part, ignore_errors=True)
         (state / part).mkdir(mode=0o700)
     # Pods reach their volumes through bind mounts only; the folders above are closed to all other users.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from devcluster import instance
 from devcluster.kubelet.containers.logs import LogWriter
+from devcluster.kubelet.network import names
 from devcluster.kubelet.processes import rootfs, seccomp
 from devcluster.kubelet.processes.cgroups import MemoryGroup, MemoryGroups
 from devcluster.kubelet.processes.sessions import Control, Session, Wish, not_found, readable
@@ -214,6 +215,7 @@ class ProcessRuntime:
         outside = self._network.outside
         extra = [g for g in dict.fromkeys(plan.groups) if g != plan.gid]
         gid_map = [(plan.gid, uid), *((g, uid + n * _GROUP_STEP) for n, g in enumerate(extra, 1))]
+        hosts = names.folder(self._state, plan.pod_uid)
         inside = (plan.uid, plan.gid) if self._rootless else (uid, uid)
         return {
             "root": str(self._state / "roots"),
@@ -228,7 +230,7 @@ class ProcessRuntime:
             "folders": rootfs.FOLDERS,
             "links": rootfs.links(),
             "files": rootfs.files(plan, self._network.nameserver) | dict(outside.files),
-            "mounts": rootfs.mounts(plan, self._scratch(plan), *inside),
+            "mounts": rootfs.mounts(plan, self._scratch(plan), hosts, *inside),
             "refused_calls": seccomp.program(platform.machine()).hex(),
             "command": plan.command,
             "env": dict(outside.environment) | rootfs.environment(plan),

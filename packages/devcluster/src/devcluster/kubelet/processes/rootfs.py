@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from devcluster.kubelet.network import names
 from devcluster.kubelet.runtime import ContainerPlan, Mount
 from devcluster.nodes import Image
 
@@ -108,6 +109,7 @@ def links() -> dict[str, str]:
         "/dev/stdin": "/proc/self/fd/0",
         "/dev/stdout": "/proc/self/fd/1",
         "/dev/stderr": "/proc/self/fd/2",
+        "/etc/hosts": f"{names.FOLDER}/{names.FILE}",
         "/etc/mtab": "/proc/self/mounts",
         "/var/run": "/run",
     }
@@ -135,11 +137,10 @@ def files(plan: ContainerPlan, nameserver: str | None = None) -> dict[str, str]:
     )
     found["/etc/group"] = f"root:x:0:\n{image.user}:x:{plan.gid}:\nnogroup:x:65534:\n"
     found["/etc/hostname"] = plan.hostname + "\n"
-    found["/etc/hosts"] = f"127.0.0.1\tlocalhost\n{plan.address}\t{plan.hostname}\n"
     return found
 
 
-def mounts(plan: ContainerPlan, scratch: Path, uid: int, gid: int) -> list[dict[str, Any]]:
+def mounts(plan: ContainerPlan, scratch: Path, hosts: Path, uid: int, gid: int) -> list[dict[str, Any]]:
     """Return all mounts, parents before children; `uid` and `gid` own the memory disks on this machine."""
     # /tmp comes first: an image may lie below it.
     found = [
@@ -153,6 +154,7 @@ def mounts(plan: ContainerPlan, scratch: Path, uid: int, gid: int) -> list[dict[
     found += [_bind(f"/etc/{n}", f"/etc/{n}") for n in _ETC_FOLDERS if Path(f"/etc/{n}").is_dir()]
     if Path("/etc/ld.so.cache").exists():
         found.append(_bind("/etc/ld.so.cache", "/etc/ld.so.cache"))
+    found.append(_bind(hosts, names.FOLDER))
     found += _image(plan.image)
     asked = {os.path.normpath(m.target) for m in plan.mounts}
     if plan.image.home not in asked:
