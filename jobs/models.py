@@ -79,7 +79,7 @@ class Job(Workload):
 
 
 class JobSecret(models.Model):
-    """What only the job's pods may read, encrypted: a database dump reveals none of it."""
+    """Secrets for the job's pods alone, encrypted: a database dump reveals none of it."""
 
     job = models.OneToOneField(Job, on_delete=models.CASCADE, related_name="secret")
     env = models.TextField(help_text=_("JSON object of secret_env."))
@@ -109,7 +109,7 @@ SETTLED = (PartPhase.SUCCEEDED, PartPhase.FAILED, PartPhase.CANCELLED)
 
 
 class Ending(models.TextChoices):
-    """Why a part's attempt is being taken down; empty while it is not."""
+    """Reason why a part's attempt is being taken down; empty while it is not."""
 
     CANCEL = "cancel", _("cancelled")
     RECLAIM = "reclaim", _("asked to return its GPUs")
@@ -119,7 +119,7 @@ class Ending(models.TextChoices):
 
 
 class Part(models.Model):
-    """One index of a job, which has to succeed once. Its claim in the queue has the same index as `part`."""
+    """Index of a job, which has to succeed once. Its claim in the queue has the same index as `part`."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="parts")
     index = models.PositiveIntegerField()
@@ -141,7 +141,7 @@ class Part(models.Model):
 
 
 class Attempt(models.Model):
-    """One run of a part, from its admission until the end of its pod is proven."""
+    """Run of a part, from its admission until the end of its pod is proven."""
 
     part = models.ForeignKey(Part, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""What workspaces and jobs have in common: the catalogue of images, and who runs what, in which size."""
+"""Rows that workspaces and jobs have in common: the catalogue of images, and who runs what, in which size."""
 
 from __future__ import annotations
 

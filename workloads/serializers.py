@@ -87,7 +87,7 @@ class MountBody(StrictSerializer):
 
 
 class RequestBody(StrictSerializer):
-    """Who asks for what: fields of a launch and of a job."""
+    """Person, image and settings: fields of a launch and of a job."""
 
     tenant = serializers.CharField(max_length=40)
     name = serializers.CharField(max_length=63)

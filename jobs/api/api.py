@@ -9,6 +9,7 @@ from uuid import UUID
 import django_filters
 from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
+from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -144,8 +145,12 @@ class EventQuery(Query):
 
 
 class JobEventsView(ListView):
+    write_scope = Scope.JOBS
     serializer_class = JobEventShape
     queryset = Event.objects.none()
+    filter_backends = (DjangoFilterBackend,)
+    filterset_fields = ("run", "level", "code")
+    keyset = ("number", "id")
 
     @extend_schema(
         summary=gettext_noop("What happened to a job"),
@@ -154,8 +159,8 @@ class JobEventsView(ListView):
     )
     def get(self, request: Request, id: UUID) -> Response:
         job = access.get(actor_of(request), id)
-        rows = job.events.filter(number__gt=EventQuery.of(request)["after"]).order_by("number")
-        page = self.paginate_queryset(rows)
+        events = job.events.filter(number__gt=EventQuery.of(request)["after"])
+        page = self.paginate_queryset(self.filter_queryset(events))
         return self.get_paginated_response([event_json(event) for event in page or []])
 
 

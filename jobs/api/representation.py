@@ -127,7 +127,7 @@ def message(job: Job) -> str:
 
 
 def problem(job: Job) -> Json | None:
-    """What keeps it from going on; None: nothing does."""
+    """Return what keeps it from going on; None: nothing does."""
     if job.message_code not in job.troubles:
         return None
     return explained(job.message_code, job.message_data)

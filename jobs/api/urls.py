@@ -1,6 +1,9 @@
-"""REST addresses of jobs."""
+"""REST addresses of jobs; and those of the contract that are not built yet."""
 
 from django.urls import path
+
+from accounts.models import Scope
+from accounts.rest.not_yet import not_yet
 
 from . import api
 
@@ -12,5 +15,7 @@ urlpatterns = [
     path("jobs/<uuid:id>/retry-failed/", api.RetryFailedView.as_view(), name="job-retry-failed"),
     path("jobs/<uuid:id>/duplicate/", api.DuplicateView.as_view(), name="job-duplicate"),
     path("jobs/<uuid:id>/events/", api.JobEventsView.as_view(), name="job-events"),
+    path("jobs/<uuid:id>/logs/", not_yet("GET"), name="job-logs"),
+    path("jobs/<uuid:id>/metrics/", not_yet("GET", "POST", write_scope=Scope.JOBS), name="job-metrics"),
     path("jobs/<uuid:id>/manifest/", api.ManifestView.as_view(), name="job-manifest"),
 ]

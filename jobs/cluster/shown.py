@@ -1,4 +1,4 @@
-"""What Berth asks of Kubernetes for a job, for who wants to see it: made from rows, without secrets."""
+"""Manifests of a job for who wants to see them: made from rows, without secrets."""
 
 from __future__ import annotations
 

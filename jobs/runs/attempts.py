@@ -1,4 +1,4 @@
-"""What is written about an attempt: its pod, its troubles, its end, and what follows from that."""
+"""Write down what happens to an attempt: its pod, its troubles, its end, and what follows from that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attempt's pod shows: how far it got, and how it ended. Pure: from raw objects to plain values."""
+"""Judge how an attempt has ended, by its pods and its Job. Pure: from raw objects to plain values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OUT_OF_TIME = "DeadlineExceeded"
 
 
 class Result(Enum):
-    """What becomes of a part when its attempt has ended by itself."""
+    """Consequence for a part when its attempt has ended by itself."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"  # counts against its retries

@@ -1,4 +1,4 @@
-"""What people do with a job: cancel, retry, delete. Each writes rows; the keeper carries it out."""
+"""Cancel, retry and delete a job, as people ask. Each writes rows; the keeper carries it out."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from quotas.models import Booking
 from storage import connections
 from storage.models import Snapshot, Volume
 from tests.cast import make_cast
+from tests.shared.job_rows import make_job
 from tests.shared.workspace_rows import make_workspace
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
@@ -95,6 +96,7 @@ def make_stage() -> Stage:
     common["snapshot"] = str(snapshot.pk)
     ids = {
         "volume": str(volume.pk),
+        "job": str(make_job(cast, cast.bob).pk),
         "connection": str(connection.pk),
         "workspace": str(workspace.pk),
         "booking": str(booking.pk),

@@ -39,9 +39,10 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKqP3Cr632C2dNhhgKVcon4ldUSAeKiku2yP9
 WHO = (*PEOPLE, "reader", "elsewhere")
 ENDED = ("expired", "revoked", "deactivated")
 ENDED_SESSIONS = ("deactivated", "signed out")
-# Tokens of bob with one scope, of which `jobs` opens nothing of its own yet.
+# Tokens of bob with one scope.
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
+JOB = LAUNCH | {"command": ["true"]}
 VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
 CONNECTION = {
     "tenant": "demo", "name": "lab", "endpoint": "https://s3.example.org", "bucket": "scans",
@@ -134,12 +135,17 @@ API: dict[str, dict[str, Row]] = {
     "workspaces/<uuid:id>/clone/": {"POST": Row("202 403 202 202 202 404 403 404")},
     "workspaces/<uuid:id>/jupyter/": {"POST": replace(OWN, codes="201 403 403 403 403 404 403 404")},
     "workspaces/<uuid:id>/metrics/": {"GET": SEEN},
-    "jobs/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
-    "jobs/<uuid:id>/": {"GET": NOT_YET, "PATCH": NOT_YET_WRITE, "DELETE": NOT_YET_WRITE},
-    "jobs/<uuid:id>/cancel/": {"POST": NOT_YET_WRITE},
-    "jobs/<uuid:id>/retry/": {"POST": NOT_YET_WRITE},
-    "jobs/<uuid:id>/events/": {"GET": NOT_YET},
+    "jobs/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", JOB)},
+    "jobs/<uuid:id>/": {"GET": SEEN, "DELETE": MANAGED},
+    "jobs/<uuid:id>/cancel/": {"POST": MANAGED},
+    # It is not over, so nothing is retried.
+    "jobs/<uuid:id>/retry/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},
+    "jobs/<uuid:id>/retry-failed/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},
+    "jobs/<uuid:id>/duplicate/": {"POST": OWN},
+    "jobs/<uuid:id>/events/": {"GET": SEEN},
     "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
+    "jobs/<uuid:id>/metrics/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
+    "jobs/<uuid:id>/manifest/": {"GET": Row("200 403 403 200 200 404 200 404")},
     "connections/": {
         "GET": EVERYBODY,
         "POST": Row("201 403 201 201 201 404 403 404", CONNECTION),
@@ -406,7 +412,9 @@ def test_the_api_answers_browsers_and_tokens_of_one_scope_with_no_more(
         assert set(lone) <= {own, "403"}, method
         if method == "GET" and own == "200":
             is_of_volumes = "volumes/" in address.name or "connections/" in address.name
-            assert lone[1:] == ["403", "200" if is_of_volumes else "403"], method
+            is_of_jobs = "jobs/" in address.name
+            opens = ["200" if of_this else "403" for of_this in (is_of_jobs, is_of_volumes)]
+            assert lone[1:] == opens, method
 
 
 @pytest.mark.parametrize("address", OF_PAGES, ids=lambda address: address.name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from accounts.trail import trail_words
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("portal", "monitoring", "workspaces", "storage", "quotas", "clusters", "accounts")
+ROOMS = ("portal", "monitoring", "workspaces", "jobs", "storage", "quotas", "clusters", "accounts")
 RECORDED_BY_ADMIN = re.compile(r"\w+\.(create|change|delete)")
 """Actions of the admin's pages (`accounts/admin/recorded.py`): one per model and verb."""
 

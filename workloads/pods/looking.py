@@ -1,4 +1,4 @@
-"""What can explain a delay of a run's start, from the mirror of its cluster."""
+"""Find what can explain a delay of a run's start, from the mirror of its cluster."""
 
 from __future__ import annotations
 

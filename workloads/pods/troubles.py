@@ -1,4 +1,4 @@
-"""What keeps a pod from starting, in the cluster's words and explained. Pure.
+"""Troubles that keep a pod from starting, in the cluster's words and explained. Pure.
 
 Time that a trouble of a start may last before it is final:
 at once       a name that is no image, a refusal of the container's configuration

@@ -96,7 +96,7 @@ def label_value(text: str) -> str:
 
 
 class Shared:
-    """What several looks need, read once for a batch of them. `of`: the workloads that are looked at."""
+    """Data that several looks need, read once for a batch of them. `of`: the workloads that are looked at."""
 
     def __init__(self, of: Collection[UUID] = ()) -> None:
         self._of = of
