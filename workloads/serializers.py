@@ -1,4 +1,4 @@
-"""Bodies of requests that workspaces and jobs have in common."""
+"""Bodies of requests and answers that workspaces and jobs have in common."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ class Environment(serializers.DictField):
             )
         values: dict[str, str] = super().to_internal_value(data)
         return values
+
+
+class ReasonShape(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField(allow_blank=True)
 
 
 class GpuBody(StrictSerializer):

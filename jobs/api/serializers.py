@@ -12,7 +12,7 @@ from accounts.rest.serializers import StrictSerializer
 from jobs.models import Event, Phase
 from jobs.submit import MOST_PARTS, PRIORITY, JobSpec
 from workloads.asking import ENV_NAME
-from workloads.serializers import RequestBody, SizeBody, size_asked, wishes_of
+from workloads.serializers import ReasonShape, RequestBody, SizeBody, size_asked, wishes_of
 
 LONGEST_MINUTES = 365 * 24 * 60
 MOST_VALUES = 1000
@@ -122,12 +122,6 @@ def spec_of(body: Mapping[str, Any]) -> JobSpec:
 
 
 # --- Responses, for OpenAPI alone: representation.py makes them
-
-
-class ReasonShape(serializers.Serializer[Any]):
-    code = serializers.CharField()
-    message = serializers.CharField()
-    hint = serializers.CharField(allow_blank=True)
 
 
 class JobFailureShape(ReasonShape):

@@ -12,7 +12,15 @@ from accounts.rest.serializers import StrictSerializer
 from quotas.scheduling.forecast import Confidence
 from workloads.asking import refuse_not_built
 from workloads.models import Image
-from workloads.serializers import LARGEST_MIB, MountBody, RequestBody, SizeBody, size_asked, wishes_of
+from workloads.serializers import (
+    LARGEST_MIB,
+    MountBody,
+    ReasonShape,
+    RequestBody,
+    SizeBody,
+    size_asked,
+    wishes_of,
+)
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces.launch.launch import LaunchSpec
 from workspaces.models import Desired, Event, Phase, Step, Workspace
@@ -125,12 +133,6 @@ def new_size_asked(asked: SizeAsked, now: Size) -> SizeAsked | None:
 
 
 # --- Responses, for OpenAPI alone: representation.py makes them
-
-
-class ReasonShape(serializers.Serializer[Any]):
-    code = serializers.CharField()
-    message = serializers.CharField()
-    hint = serializers.CharField(allow_blank=True)
 
 
 class WhenShape(serializers.Serializer[Any]):
