@@ -13,6 +13,15 @@ if TYPE_CHECKING:
 __all__ = ["api", "cast", "house", "own_rights", "play", "play_with_disk", "played_cluster"]
 
 
+@pytest.fixture(autouse=True)
+def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let claims of jobs stand for whatever else uses a pool: they have no rows of jobs."""
+    from quotas import holders
+    from quotas.models import Claim
+
+    monkeypatch.delitem(holders._holders, Claim.Holder.JOB)
+
+
 @pytest.fixture
 def play(cast: Cast) -> Play:
     from tests.shared.played_api import PlayedApi

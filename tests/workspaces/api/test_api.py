@@ -408,7 +408,6 @@ def test_all_readers_together_have_a_limit(
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "jobs/"),
         ("GET", "alerts/"),
     ],
 )
