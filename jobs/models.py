@@ -94,7 +94,7 @@ class On(models.TextChoices):
 
 
 class Dependency(models.Model):
-    """Job that has to be over before another begins. It is there before the other, so that none can wait in a circle."""
+    """Job that has to be over before another begins. Older than the other, so none can wait in a circle."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="after")
     predecessor = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="followed_by")
