@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from workloads.figures import moment, number
 
 Json = dict[str, Any]
 MOST_ATTEMPTS = 100
+MOST_IN_A_LIST = 1000  # attempts of all jobs together
 
 
 def with_related(rows: QuerySet[Job]) -> QuerySet[Job]:
@@ -32,20 +33,27 @@ def job_json(job: Job, actor: Actor) -> Json:
 def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     """JSON of many jobs, with as many queries as for one."""
     jobs = list(jobs)
+    describe = describing(jobs)
+    return [describe(job, actor) for job in jobs]
+
+
+def describing(jobs: Iterable[Job]) -> Callable[[Job, Actor], Json]:
+    """Return a function for the JSON of any of these for any actor, without further queries."""
     ids = [job.pk for job in jobs]
     counts = counts_of(ids)
     attempts = attempts_of(ids)
     mounts = mounting.mounts_of(ids)
     first = first_waiting(ids)
     queues = queues_of(first.values())
-    return [
-        _job_json(job, actor, counts[job.pk], queues.get(first[job.pk]) if job.pk in first else None)
-        | {
+
+    def describe(job: Job, actor: Actor) -> Json:
+        queue = queues.get(first[job.pk]) if job.pk in first else None
+        return _job_json(job, actor, counts[job.pk], queue) | {
             "attempts": [attempt_json(one) for one in attempts[job.pk]],
             "volumes": mounting.as_json(mounts.get(job.pk, [])),
         }
-        for job in jobs
-    ]
+
+    return describe
 
 
 def counts_of(jobs: Iterable[UUID]) -> dict[UUID, Counter[str]]:
@@ -57,10 +65,11 @@ def counts_of(jobs: Iterable[UUID]) -> dict[UUID, Counter[str]]:
     return found
 
 
-def attempts_of(jobs: Iterable[UUID]) -> dict[UUID, list[Attempt]]:
-    """Return the newest attempts, by job."""
+def attempts_of(jobs: Collection[UUID]) -> dict[UUID, list[Attempt]]:
+    """Return the newest attempts, by job: of many jobs, fewer of each."""
+    most = max(1, min(MOST_ATTEMPTS, MOST_IN_A_LIST // max(1, len(jobs))))
     number = Window(RowNumber(), partition_by=F("part__job"), order_by=F("pk").desc())
-    rows = Attempt.objects.filter(part__job__in=jobs).annotate(place=number).filter(place__lte=MOST_ATTEMPTS)
+    rows = Attempt.objects.filter(part__job__in=jobs).annotate(place=number).filter(place__lte=most)
     found: dict[UUID, list[Attempt]] = defaultdict(list)
     for one in rows.select_related("part").order_by("pk"):
         found[one.part.job_id].append(one)

@@ -172,7 +172,9 @@ class JobShape(serializers.Serializer[Any]):
     queue = serializers.JSONField(allow_null=True, help_text="As of a workspace, for the part that is first.")
     progress = JobProgressShape(allow_null=True)
     indices = IndicesShape()
-    attempts = AttemptShape(many=True, help_text="The newest 100.")
+    attempts = AttemptShape(
+        many=True, help_text="The newest 100; in a list, 1000 at most of all jobs together."
+    )
     failure = JobFailureShape(allow_null=True)
     command = serializers.ListField(
         child=serializers.CharField(), allow_null=True, help_text="Null for others."
