@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from accounts.access import Actor
-from jobs import access, story
+from jobs import access, programs, story
 from jobs.models import LIVE, OVER, Attempt, Event, Job, Part, PartPhase
 from jobs.runs import following
 from quotas.queries import queues_of
@@ -112,13 +112,14 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         },
         "failure": failure_json(job),
         "command": job.command if own else None,
+        "notebook": programs.notebook_of(job.command) or None if own else None,
         "env": job.env if own else None,
         "repository": job.repository if own else None,
         "completions": job.completions,
         "parallelism": job.parallelism,
         "retries": job.retries,
         "final_exit_codes": job.final_exit_codes,
-        "sweep": job.sweep,
+        "sweep": sweep_json(job),
         "writes": writes_json(job),
         "priority": job.priority,
         "max_runtime_minutes": job.max_runtime_minutes,
@@ -130,6 +131,25 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "expires_at": moment(job.expires_at),
         "deleted_at": moment(job.deleted_at),
         "last_event": job.last_event,
+    }
+
+
+def sweep_json(job: Job) -> Json | None:
+    if job.sweep is None:
+        return None
+    name = "parameters" if isinstance(job.sweep, Mapping) else "points"
+    return {name: job.sweep, "parallelism": job.parallelism}
+
+
+def part_json(part: Part) -> Json:
+    return {
+        "index": part.index,
+        "parameters": part.parameters,
+        "phase": part.phase,
+        "attempts": part.number,
+        "failures": part.failures,
+        "metrics": part.metrics,
+        "progress": part.progress,
     }
 
 
