@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from accounts.access import Actor
-from jobs import access, story
+from jobs import access, programs, story
 from jobs.models import LIVE, OVER, Attempt, Event, Job, Part, PartPhase
 from jobs.runs import following
 from quotas.queries import queues_of
@@ -20,6 +20,7 @@ from workloads.figures import moment, number
 
 Json = dict[str, Any]
 MOST_ATTEMPTS = 100
+MOST_IN_A_LIST = 1000  # attempts of all jobs together
 
 
 def with_related(rows: QuerySet[Job]) -> QuerySet[Job]:
@@ -33,6 +34,12 @@ def job_json(job: Job, actor: Actor) -> Json:
 def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     """JSON of many jobs, with as many queries as for one."""
     jobs = list(jobs)
+    describe = describing(jobs)
+    return [describe(job, actor) for job in jobs]
+
+
+def describing(jobs: Iterable[Job]) -> Callable[[Job, Actor], Json]:
+    """Return a function for the JSON of any of these for any actor, without further queries."""
     ids = [job.pk for job in jobs]
     counts = counts_of(ids)
     attempts = attempts_of(ids)
@@ -40,15 +47,16 @@ def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     first = first_waiting(ids)
     queues = queues_of(first.values())
     after = afters_of(ids)
-    return [
-        _job_json(job, actor, counts[job.pk], queues.get(first[job.pk]) if job.pk in first else None)
-        | {
+
+    def describe(job: Job, actor: Actor) -> Json:
+        queue = queues.get(first[job.pk]) if job.pk in first else None
+        return _job_json(job, actor, counts[job.pk], queue) | {
             "attempts": [attempt_json(one) for one in attempts[job.pk]],
             "volumes": mounting.as_json(mounts.get(job.pk, [])),
             "after": after[job.pk],
         }
-        for job in jobs
-    ]
+
+    return describe
 
 
 def counts_of(jobs: Iterable[UUID]) -> dict[UUID, Counter[str]]:
@@ -60,10 +68,11 @@ def counts_of(jobs: Iterable[UUID]) -> dict[UUID, Counter[str]]:
     return found
 
 
-def attempts_of(jobs: Iterable[UUID]) -> dict[UUID, list[Attempt]]:
-    """Return the newest attempts, by job."""
+def attempts_of(jobs: Collection[UUID]) -> dict[UUID, list[Attempt]]:
+    """Return the newest attempts, by job: of many jobs, fewer of each."""
+    most = max(1, min(MOST_ATTEMPTS, MOST_IN_A_LIST // max(1, len(jobs))))
     number = Window(RowNumber(), partition_by=F("part__job"), order_by=F("pk").desc())
-    rows = Attempt.objects.filter(part__job__in=jobs).annotate(place=number).filter(place__lte=MOST_ATTEMPTS)
+    rows = Attempt.objects.filter(part__job__in=jobs).annotate(place=number).filter(place__lte=most)
     found: dict[UUID, list[Attempt]] = defaultdict(list)
     for one in rows.select_related("part").order_by("pk"):
         found[one.part.job_id].append(one)
@@ -103,13 +112,14 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         },
         "failure": failure_json(job),
         "command": job.command if own else None,
+        "notebook": programs.notebook_of(job.command) or None if own else None,
         "env": job.env if own else None,
         "repository": job.repository if own else None,
         "completions": job.completions,
         "parallelism": job.parallelism,
         "retries": job.retries,
         "final_exit_codes": job.final_exit_codes,
-        "sweep": job.sweep,
+        "sweep": sweep_json(job),
         "writes": writes_json(job),
         "priority": job.priority,
         "max_runtime_minutes": job.max_runtime_minutes,
@@ -121,6 +131,25 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "expires_at": moment(job.expires_at),
         "deleted_at": moment(job.deleted_at),
         "last_event": job.last_event,
+    }
+
+
+def sweep_json(job: Job) -> Json | None:
+    if job.sweep is None:
+        return None
+    name = "parameters" if isinstance(job.sweep, Mapping) else "points"
+    return {name: job.sweep, "parallelism": job.parallelism}
+
+
+def part_json(part: Part) -> Json:
+    return {
+        "index": part.index,
+        "parameters": part.parameters,
+        "phase": part.phase,
+        "attempts": part.number,
+        "failures": part.failures,
+        "metrics": part.metrics,
+        "progress": part.progress,
     }
 
 

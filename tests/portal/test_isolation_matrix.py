@@ -142,6 +142,8 @@ API: dict[str, dict[str, Row]] = {
     "jobs/<uuid:id>/retry/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},
     "jobs/<uuid:id>/retry-failed/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},
     "jobs/<uuid:id>/duplicate/": {"POST": OWN},
+    "jobs/<uuid:id>/stop-rest/": {"POST": MANAGED},
+    "jobs/<uuid:id>/parts/": {"GET": SEEN},
     "jobs/<uuid:id>/events/": {"GET": SEEN},
     "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
     "jobs/<uuid:id>/metrics/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
