@@ -27,11 +27,12 @@ from jobs import access
 from jobs.cluster.shown import manifests_of
 from jobs.duplicate import duplicate
 from jobs.models import Event, Job, Phase
+from jobs.pipeline.graph import as_json, graph_of
 from jobs.runs import lifecycle
 from jobs.submit import submit
 
 from .representation import event_json, job_json, jobs_json, with_related
-from .serializers import DuplicateBody, JobBody, JobEventShape, JobShape, spec_of
+from .serializers import DuplicateBody, JobBody, JobEventShape, JobShape, PipelineShape, spec_of
 
 
 class OneJobView(APIView):
@@ -162,6 +163,15 @@ class JobEventsView(ListView):
         events = job.events.filter(number__gt=EventQuery.of(request)["after"])
         page = self.paginate_queryset(self.filter_queryset(events))
         return self.get_paginated_response([event_json(event) for event in page or []])
+
+
+class PipelineView(OneJobView):
+    @extend_schema(
+        summary=gettext_noop("Jobs that are connected with a job, and versions of datasets between them"),
+        responses=answers({200: PipelineShape}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        return Response(as_json(graph_of(self.job, self.actor)))
 
 
 class ManifestView(OneJobView):

@@ -247,3 +247,29 @@ class JobEventShape(serializers.Serializer[Any]):
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True)
     data = serializers.DictField()  # type: ignore[assignment]
+
+
+class NodeShape(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["job", "version"])
+    name = serializers.CharField()
+    phase = serializers.CharField(allow_null=True, help_text="Null: a version that is not published yet.")
+    owner = serializers.CharField(allow_null=True)
+    number = serializers.IntegerField(allow_null=True, help_text="Of a version.")
+    volume = serializers.UUIDField(allow_null=True, help_text="Dataset of a version.")
+
+
+class EdgeShape(serializers.Serializer[Any]):
+    to = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["after", "writes", "reads"])
+    on = serializers.ChoiceField(choices=On.choices, allow_null=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `from`, which is a word of Python."""
+        return {"from": serializers.CharField(), **super().get_fields()}
+
+
+class PipelineShape(serializers.Serializer[Any]):
+    nodes = NodeShape(many=True)
+    edges = EdgeShape(many=True)
+    is_whole = serializers.BooleanField(help_text="False: there are more than 60 jobs.")

@@ -17,5 +17,6 @@ urlpatterns = [
     path("jobs/<uuid:id>/events/", api.JobEventsView.as_view(), name="job-events"),
     path("jobs/<uuid:id>/logs/", not_yet("GET"), name="job-logs"),
     path("jobs/<uuid:id>/metrics/", not_yet("GET", "POST", write_scope=Scope.JOBS), name="job-metrics"),
+    path("jobs/<uuid:id>/pipeline/", api.PipelineView.as_view(), name="job-pipeline"),
     path("jobs/<uuid:id>/manifest/", api.ManifestView.as_view(), name="job-manifest"),
 ]

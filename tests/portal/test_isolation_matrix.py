@@ -145,6 +145,7 @@ API: dict[str, dict[str, Row]] = {
     "jobs/<uuid:id>/events/": {"GET": SEEN},
     "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
     "jobs/<uuid:id>/metrics/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
+    "jobs/<uuid:id>/pipeline/": {"GET": SEEN},
     "jobs/<uuid:id>/manifest/": {"GET": Row("200 403 403 200 200 404 200 404")},
     "connections/": {
         "GET": EVERYBODY,
