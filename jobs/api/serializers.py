@@ -10,6 +10,7 @@ from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
 from jobs.models import Event, On, Phase
+from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
 from jobs.submit import MOST_PARTS, PRIORITY, JobSpec
 from workloads.asking import ENV_NAME
@@ -113,6 +114,16 @@ class JobBody(SizeBody, RequestBody):
         many=True, required=False, default=list, help_text="It begins once these jobs are over, at most 20."
     )
     writes = WritesBody(required=False, allow_null=True, default=None)
+
+
+class MetricsBody(StrictSerializer):
+    """Values of a moment. `progress` is the part of the work that is done, from 0 to 1."""
+
+    step = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=0, max_value=LARGEST_STEP
+    )
+    values = serializers.DictField(child=serializers.FloatField(), allow_empty=False)
+    index = serializers.IntegerField(required=False, default=0, min_value=0, max_value=2**31 - 1)
 
 
 class DuplicateBody(StrictSerializer):
@@ -273,3 +284,21 @@ class PipelineShape(serializers.Serializer[Any]):
     nodes = NodeShape(many=True)
     edges = EdgeShape(many=True)
     is_whole = serializers.BooleanField(help_text="False: there are more than 60 jobs.")
+
+
+class PointShape(serializers.Serializer[Any]):
+    step = serializers.IntegerField()
+    value = serializers.FloatField()
+    at = serializers.DateTimeField()
+
+
+class SeriesShape(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    points = PointShape(many=True, help_text="Thinned: 256 at most, and the newest.")
+
+
+class ReportedShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField()
+    progress = serializers.FloatField(allow_null=True)
+    metrics = serializers.DictField(child=serializers.FloatField())
+    series = SeriesShape(many=True)
