@@ -11,6 +11,7 @@ from rest_framework import serializers
 from accounts.rest.serializers import StrictSerializer
 from jobs import programs, sweeps
 from jobs.models import Event, On, PartPhase, Phase
+from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
 from jobs.submit import PRIORITY, JobSpec
 from jobs.sweeps import MOST_PARTS
@@ -147,6 +148,16 @@ class KeepBody(StrictSerializer):
         max_length=MOST_PARTS,
         help_text="Indices of parts that go on, if they are not over.",
     )
+
+
+class MetricsBody(StrictSerializer):
+    """Values of a moment. `progress` is the part of the work that is done, from 0 to 1."""
+
+    step = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=0, max_value=LARGEST_STEP
+    )
+    values = serializers.DictField(child=serializers.FloatField(), allow_empty=False)
+    index = serializers.IntegerField(required=False, default=0, min_value=0, max_value=2**31 - 1)
 
 
 class DuplicateBody(StrictSerializer):
@@ -300,3 +311,47 @@ class PartShape(serializers.Serializer[Any]):
 class PartsShape(serializers.Serializer[Any]):
     results = PartShape(many=True)
     next = serializers.CharField(allow_null=True, help_text="Null: all parts are here.")
+
+
+class NodeShape(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["job", "version"])
+    name = serializers.CharField()
+    phase = serializers.CharField(allow_null=True, help_text="Null: a version that is not published yet.")
+    owner = serializers.CharField(allow_null=True)
+    number = serializers.IntegerField(allow_null=True, help_text="Of a version.")
+    volume = serializers.UUIDField(allow_null=True, help_text="Dataset of a version.")
+
+
+class EdgeShape(serializers.Serializer[Any]):
+    to = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["after", "writes", "reads"])
+    on = serializers.ChoiceField(choices=On.choices, allow_null=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `from`, which is a word of Python."""
+        return {"from": serializers.CharField(), **super().get_fields()}
+
+
+class PipelineShape(serializers.Serializer[Any]):
+    nodes = NodeShape(many=True)
+    edges = EdgeShape(many=True)
+    is_whole = serializers.BooleanField(help_text="False: there are more than 60 jobs.")
+
+
+class PointShape(serializers.Serializer[Any]):
+    step = serializers.IntegerField()
+    value = serializers.FloatField()
+    at = serializers.DateTimeField()
+
+
+class SeriesShape(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    points = PointShape(many=True, help_text="Thinned: 256 at most, and the newest.")
+
+
+class ReportedShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField()
+    progress = serializers.FloatField(allow_null=True)
+    metrics = serializers.DictField(child=serializers.FloatField())
+    series = SeriesShape(many=True)

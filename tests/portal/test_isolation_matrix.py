@@ -71,7 +71,6 @@ EVERYBODY = Row("200 200 200 200 200 200 200 200")
 ADMINS = Row("403 403 403 403 200 403 403 403")
 # Not built yet. The objects in its address are not looked up yet.
 NOT_YET = Row("501 501 501 501 501 501 501 501")
-NOT_YET_WRITE = Row("501 501 501 501 501 501 403 501")
 # For node agents only, with a token that no person has.
 NO_AGENT = Row("401 401 401 401 401 401 401 401")
 NOT_YET_ADMINS = Row("403 403 403 403 501 403 403 403")
@@ -146,7 +145,12 @@ API: dict[str, dict[str, Row]] = {
     "jobs/<uuid:id>/parts/": {"GET": SEEN},
     "jobs/<uuid:id>/events/": {"GET": SEEN},
     "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
-    "jobs/<uuid:id>/metrics/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
+    "jobs/<uuid:id>/metrics/": {
+        "GET": SEEN,
+        # It waits in the queue, so nothing is reported.
+        "POST": Row("409 403 403 409 409 404 403 404", {"values": {"loss": 1}}),
+    },
+    "jobs/<uuid:id>/pipeline/": {"GET": SEEN},
     "jobs/<uuid:id>/manifest/": {"GET": Row("200 403 403 200 200 404 200 404")},
     "connections/": {
         "GET": EVERYBODY,
