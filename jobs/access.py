@@ -13,7 +13,7 @@ from accounts.models import Role, Scope, Tenant
 
 from .models import Job
 
-RELATED = ("tenant", "owner", "image", "pool__cluster", "flavor")
+RELATED = ("tenant", "owner", "image", "pool__cluster", "flavor", "writes", "version")
 
 
 def visible(actor: Actor) -> QuerySet[Job]:

@@ -36,6 +36,26 @@ LINES: dict[str, Line] = {
     "doing_starting": Line(_("Starting.")),
     "doing_running": Line(_("Parts that run: %(running)s; done: %(done)s of %(parts)s.")),
     "doing_cancelling": Line(_("Ending what still runs.")),
+    # What it waits for, and what it publishes.
+    "waits_for_jobs": Line(
+        _("Waiting for %(names)s."),
+        _("It starts by itself once they are over. It is not in the queue until then."),
+    ),
+    "released": Line(_("%(names)s: over, as it waited for.")),
+    "not_started": Line(
+        _("It was not started: it waited for “%(name)s”, which did not succeed."),
+        _("Retry that job: this one then waits for it again."),
+    ),
+    "no_version_to_read": Line(
+        _("It was not started: it reads the latest version of a dataset, and “%(name)s” published none."),
+        _("Retry that job: this one then waits for it again."),
+    ),
+    "waits_again": Line(_("“%(name)s” runs again, so it waits again.")),
+    "publishes": Line(_("Version %(number)s of “%(volume)s” is published.")),
+    "not_published": Line(
+        _("All parts succeeded, but no version of “%(volume)s” was published. %(reason)s"),
+        _("Publish it on the page of the dataset."),
+    ),
     # How an attempt ended.
     "exit_code": Line(_("Part %(index)s ended with exit code %(exit_code)s."), _("Its output says why.")),
     "exit_code_is_final": Line(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 from uuid import UUID
@@ -21,8 +21,9 @@ from accounts.trail import audit
 from quotas.allowed import storage
 from storage import connections
 from storage.changes import hint_of_limit
-from storage.models import Kind, Volume
+from storage.models import LATEST, Kind, Volume
 from storage.mounts import homes, mounting
+from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
 from workloads import longest
 from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
@@ -33,7 +34,8 @@ from workloads.sizes.sizing import Size, SizeAsked, resolve
 from .access import require_submit
 from .changing import add_event, announce, write_events
 from .models import Job, JobSecret, Part
-from .runs import parts
+from .runs import following, parts, publishing
+from .runs.following import After
 
 MOST_PARTS = 1000
 LONGEST_SCRIPT_BYTES = 256 * 1024
@@ -65,6 +67,8 @@ class JobSpec:
     max_runtime_minutes: int | None = None
     notify: bool = True
     volumes: Sequence[MountWish] = ()
+    after: Sequence[After] = ()
+    writes: UUID | None = None
     connections: Sequence[UUID] = ()
     not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
@@ -83,7 +87,10 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
             home = homes.main_home(actor.user, tenant, size.pool.cluster)
             asked: dict[str, int] = {Kind.HOME: 0 if home else size.pool.cluster.home_mib}
             storage.refuse_beyond(tenant, actor.user, asked, field="tenant", hint=hint_of_limit())
-            return _write(actor, tenant, image, size, home, spec)
+            first = following.check(actor, tenant, spec.after)
+            writes = None if spec.writes is None else publishing.check(actor, tenant, spec.writes)
+            spec = replace(spec, volumes=_volumes(spec, writes, first))
+            return _write(actor, tenant, image, size, home, spec, writes, first)
     except Refusal as refusal:
         audit.record(actor, "job.submit", tenant=tenant, outcome="refused", data={"code": refusal.code})
         raise
@@ -143,7 +150,7 @@ def _refuse_side_by_side(job: Job) -> None:
     if min(job.parallelism, job.completions) == 1:
         return
     mounts = mounting.mounts_of([job.pk]).get(job.pk, [])
-    alone = [one.volume.name for one in mounts if one.volume.is_exclusive]
+    alone = [one.volume.name for one in mounts if one.volume.is_exclusive and not one.version]
     if alone:
         text = _("“%(name)s” can be mounted by one run at a time, so its parts run one after the other.")
         raise Invalid(
@@ -154,7 +161,35 @@ def _refuse_side_by_side(job: Job) -> None:
         )
 
 
-def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume | None, spec: JobSpec) -> Job:
+def _volumes(spec: JobSpec, writes: Volume | None, first: Sequence[tuple[Job, str]]) -> Sequence[MountWish]:
+    """Return what the job mounts: with the dataset that it writes, and versions that jobs before it will publish."""
+    promised = {one.writes_id for one, _on in first}
+    wishes = [
+        replace(wish, is_promised=wish.version == LATEST and wish.volume in promised) for wish in spec.volumes
+    ]
+    if writes is None:
+        return wishes
+    named = next((wish for wish in wishes if wish.volume == writes.pk), None)
+    if named is None:
+        return [*wishes, MountWish(volume=writes.pk, path=path_for(writes), read_only=False)]
+    if named.read_only or named.version:
+        text = _("“%(name)s” is what it writes: mount it to write (read_only: false).") % {
+            "name": writes.name
+        }
+        raise Invalid("invalid", text, _("Or leave it out of the volumes."), fields={"volumes": [text]})
+    return wishes
+
+
+def _write(
+    actor: Actor,
+    tenant: Tenant,
+    image: Image,
+    size: Size,
+    home: Volume | None,
+    spec: JobSpec,
+    writes: Volume | None,
+    first: Sequence[tuple[Job, str]],
+) -> Job:
     job = Job(
         tenant=tenant,
         owner=actor.user,
@@ -173,6 +208,8 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume 
         final_exit_codes=list(spec.final_exit_codes),
         sweep=None if spec.sweep is None else dict(spec.sweep),
         ttl_hours=spec.ttl_hours,
+        writes=writes,
+        is_held=bool(first),
         message_code="doing_waiting",
     )
     job.save(force_insert=True)
@@ -187,6 +224,8 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume 
         Part(job=job, index=index, parameters=values) for index, values in enumerate(parameters(spec))
     )
     add_event(job, "submitted", name=job.name, parts=job.completions, size=size.describe())
+    if first:
+        following.hold(job, first)
     parts.request_next(job, is_new=True)
     job.save(update_fields=["last_event", "phase", "message_code", "message_data"])
     write_events(job)

@@ -13,6 +13,7 @@ from django.db.models.functions import RowNumber
 from accounts.access import Actor
 from jobs import access, story
 from jobs.models import LIVE, OVER, Attempt, Event, Job, Part, PartPhase
+from jobs.runs import following
 from quotas.queries import queues_of
 from storage.mounts import mounting
 from workloads.figures import moment, number
@@ -38,11 +39,13 @@ def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     mounts = mounting.mounts_of(ids)
     first = first_waiting(ids)
     queues = queues_of(first.values())
+    after = afters_of(ids)
     return [
         _job_json(job, actor, counts[job.pk], queues.get(first[job.pk]) if job.pk in first else None)
         | {
             "attempts": [attempt_json(one) for one in attempts[job.pk]],
             "volumes": mounting.as_json(mounts.get(job.pk, [])),
+            "after": after[job.pk],
         }
         for job in jobs
     ]
@@ -107,6 +110,7 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "retries": job.retries,
         "final_exit_codes": job.final_exit_codes,
         "sweep": job.sweep,
+        "writes": writes_json(job),
         "priority": job.priority,
         "max_runtime_minutes": job.max_runtime_minutes,
         "notify": job.notify,
@@ -120,6 +124,30 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
     }
 
 
+def afters_of(jobs: Iterable[UUID]) -> dict[UUID, list[Json]]:
+    """Return what each job waits for, or waited for."""
+    found: dict[UUID, list[Json]] = defaultdict(list)
+    for one in following.dependencies_of(jobs):
+        found[one.job_id].append(
+            {
+                "job": str(one.predecessor_id),
+                "name": one.predecessor.name,
+                "on": one.on,
+                "phase": one.predecessor.phase,
+                "standing": following.standing_of(one).value,
+            }
+        )
+    return found
+
+
+def writes_json(job: Job) -> Json | None:
+    if job.writes is None:
+        return None
+    made = job.version
+    version = {"id": str(made.pk), "number": made.number, "phase": made.phase} if made else None
+    return {"volume": str(job.writes.pk), "name": job.writes.name, "version": version}
+
+
 def message(job: Job) -> str:
     if job.pool.cluster.unreachable_since and job.phase not in OVER:
         return story.sentence("cluster_unavailable", {})
@@ -128,7 +156,8 @@ def message(job: Job) -> str:
 
 def problem(job: Job) -> Json | None:
     """Return what keeps it from going on; None: nothing does."""
-    if job.message_code not in job.troubles:
+    is_waiting = job.message_code == following.WAITS
+    if job.message_code not in job.troubles and not is_waiting:
         return None
     return explained(job.message_code, job.message_data)
 

@@ -9,7 +9,8 @@ from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
-from jobs.models import Event, Phase
+from jobs.models import Event, On, Phase
+from jobs.runs.following import After, Standing
 from jobs.submit import MOST_PARTS, PRIORITY, JobSpec
 from workloads.asking import ENV_NAME
 from workloads.serializers import ReasonShape, RequestBody, SizeBody, size_asked, wishes_of
@@ -17,7 +18,7 @@ from workloads.serializers import ReasonShape, RequestBody, SizeBody, size_asked
 LONGEST_MINUTES = 365 * 24 * 60
 MOST_VALUES = 1000
 # Fields of the contract that are not built yet: accepted if empty, else answered 501.
-LATER = ("distributed", "after", "writes")
+LATER = ("distributed",)
 
 
 class Sweep(StrictSerializer):
@@ -39,6 +40,19 @@ class Sweep(StrictSerializer):
         if not all(isinstance(value, str | int | float) for each in values.values() for value in each):
             raise serializers.ValidationError(_("Values are texts, numbers, true or false."))
         return values
+
+
+class AfterBody(StrictSerializer):
+    """Job that has to be over first: with success, or in any way."""
+
+    job = serializers.UUIDField()
+    on = serializers.ChoiceField(choices=On.choices, required=False, default=On.SUCCESS)
+
+
+class WritesBody(StrictSerializer):
+    """Dataset that it writes: its success publishes a version. Mounted at `/volumes/NAME` if `volumes` has no path."""
+
+    volume = serializers.UUIDField()
 
 
 class JobBody(SizeBody, RequestBody):
@@ -95,8 +109,10 @@ class JobBody(SizeBody, RequestBody):
         help_text="It is deleted so long after its end. Null: it stays.",
     )
     distributed = serializers.JSONField(required=False, allow_null=True, help_text="Not built yet.")
-    after = serializers.ListField(required=False, child=serializers.JSONField(), help_text="Not built yet.")
-    writes = serializers.JSONField(required=False, allow_null=True, help_text="Not built yet.")
+    after = AfterBody(
+        many=True, required=False, default=list, help_text="It begins once these jobs are over, at most 20."
+    )
+    writes = WritesBody(required=False, allow_null=True, default=None)
 
 
 class DuplicateBody(StrictSerializer):
@@ -117,6 +133,8 @@ def spec_of(body: Mapping[str, Any]) -> JobSpec:
         **values,
         size=size_asked(body),
         volumes=wishes_of(body["volumes"]),
+        after=[After(one["job"], one["on"]) for one in body["after"]],
+        writes=body["writes"]["volume"] if body["writes"] else None,
         not_built=[name for name in LATER if body.get(name)],
     )
 
@@ -155,6 +173,26 @@ class JobProgressShape(serializers.Serializer[Any]):
     metrics = serializers.DictField(child=serializers.FloatField())
 
 
+class AfterShape(serializers.Serializer[Any]):
+    job = serializers.UUIDField()
+    name = serializers.CharField()
+    on = serializers.ChoiceField(choices=On.choices)
+    phase = serializers.ChoiceField(choices=Phase.choices)
+    standing = serializers.ChoiceField(choices=[one.value for one in Standing])
+
+
+class PublishedShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    number = serializers.IntegerField()
+    phase = serializers.CharField(help_text="pending, ready, failed, deleting or deleted.")
+
+
+class WritesShape(serializers.Serializer[Any]):
+    volume = serializers.UUIDField()
+    name = serializers.CharField()
+    version = PublishedShape(allow_null=True, help_text="What its success published.")
+
+
 class JobShape(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     tenant = serializers.CharField()
@@ -185,6 +223,8 @@ class JobShape(serializers.Serializer[Any]):
     retries = serializers.IntegerField()
     final_exit_codes = serializers.ListField(child=serializers.IntegerField())
     sweep = serializers.JSONField(allow_null=True)
+    after = AfterShape(many=True)
+    writes = WritesShape(allow_null=True)
     priority = serializers.IntegerField()
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()

@@ -19,7 +19,7 @@ from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import Attempt, Desired, Job, Part, PartPhase
-from jobs.runs import attempts, lifecycle
+from jobs.runs import attempts, following, lifecycle
 from jobs.runs.ends import End, end_of, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
@@ -63,6 +63,9 @@ def look(job: Job, mirror: Mirror, shared: Shared) -> bool:
 
 
 def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
+    if job.is_held and job.desired == Desired.DONE:
+        following.follow(job)
+        return True
     live = list(job.parts.filter(phase__in=(*UP, PartPhase.ENDING)).order_by("index"))
     runs = [part.run for part in live if part.run is not None]
     known = {one.run: one for one in Attempt.objects.filter(run__in=runs)}

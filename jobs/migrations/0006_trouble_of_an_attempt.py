@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0001_initial")]
+    dependencies = [("jobs", "0003_after_writes_progress")]
 
     operations = [
         migrations.AddField(

@@ -21,7 +21,7 @@ from quotas.models import Claim
 from workloads.pods.status import Object
 from workloads.pods.troubles import Trouble
 
-from . import parts
+from . import parts, publishing
 
 UP = (PartPhase.STARTING, PartPhase.RUNNING)
 
@@ -122,6 +122,7 @@ def finish(job: Job, attempt: Attempt, end: End) -> None:
             end = _as_it_counts(row, part, attempt, end)
             _note_end(attempt, end)
             _go_on(row, part, claim, attempt, end)
+            publishing.publish(row)
             parts.request_next(row)
             parts.show(row)
 

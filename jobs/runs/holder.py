@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from jobs import enqueue
@@ -34,8 +35,10 @@ class Jobs:
         return mounting.affinities(holders)
 
     def volumes_changed(self, holders: set[UUID]) -> None:
-        up = Part.objects.filter(job__in=holders, phase=PartPhase.STARTING)
-        enqueue.look(up.values_list("job", flat=True).distinct())
+        up = Part.objects.filter(job__in=holders, phase=PartPhase.STARTING).values_list("job", flat=True)
+        is_waiting = Q(pk__in=holders) | Q(after__predecessor__in=holders)  # for a version, perhaps
+        held = Job.objects.filter(is_waiting, is_held=True, ended_at=None).values_list("pk", flat=True)
+        enqueue.look({*up, *held})
 
     def admitted(self, claim: Claim) -> None:
         with changing(claim.holder_id) as job:

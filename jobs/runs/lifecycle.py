@@ -17,7 +17,7 @@ from quotas import admission
 from storage import connections
 from storage.mounts import homes
 
-from . import parts
+from . import following, parts
 
 
 def cancel(actor: Actor, job: Job) -> bool:
@@ -52,17 +52,20 @@ def retry(actor: Actor, job: Job, *, only_failed: bool = False) -> bool:
     """Let parts of a job that is over run again: all, or those that did not succeed. Return False if none does."""
     access.require_own(actor, job)
     with transaction.atomic():
-        admission.lock(job.pool.cluster_id)
+        admission.lock(*{job.pool.cluster_id, *following.clusters_of_held(job.tenant)})
         with changing(job.pk) as row:
             if row.desired == Desired.DELETED or row.ended_at is None:
                 return False
+            following.refuse_hopeless(row)
             again = row.parts.exclude(phase=PartPhase.SUCCEEDED) if only_failed else row.parts.all()
             if not again.update(phase=PartPhase.PENDING, ending="", failures=0):
                 return False
             row.desired, row.phase = Desired.DONE, Phase.WAITING
-            row.failure = row.ended_at = row.expires_at = row.started_at = None
+            row.failure = row.ended_at = row.expires_at = row.started_at = row.version = None
             add_event(row, "retry_requested", by=actor.user.get_username())
             parts.request_next(row, is_new=True)
+        following.revive(job)
+        enqueue.look([job.pk])
         audit.record(actor, "job.retry", target=job, tenant=job.tenant)
     return True
 
