@@ -165,6 +165,8 @@ class FindingPage(ReadOnlyPage[Finding]):
         }
 
     def public_address(self, obj: Finding) -> str:
+        if obj.job is not None and obj.job.deleted_at is None:
+            return reverse("job", args=[obj.job_id])
         alive = obj.workspace is not None and obj.workspace.deleted_at is None
         return reverse("workspace", args=[obj.workspace_id]) if alive else ""
 

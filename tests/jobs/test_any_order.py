@@ -286,6 +286,6 @@ def test_any_order() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.django_db
-@pytest.mark.parametrize("examples", [10, rare(150)])
+@pytest.mark.parametrize("examples", [10, rare(80)])
 def test_any_order_for_long(examples: int) -> None:
     play(examples=examples, steps=60)
