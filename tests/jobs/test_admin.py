@@ -12,8 +12,8 @@ from quotas import admission
 from quotas.models import Claim
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
-from tests.jobs.driving import submitted
-from tests.monitoring.counted import queries
+from tests.shared.counted import queries
+from tests.shared.driving_jobs import submitted
 
 pytestmark = pytest.mark.django_db
 

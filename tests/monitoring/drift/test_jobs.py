@@ -14,8 +14,8 @@ from jobs.runs import lifecycle
 from monitoring.drift import actions, looks, words
 from monitoring.models import Finding
 from tests.cast import Cast
-from tests.jobs.driving import RUNS, attempts, drive, in_phase, submitted
 from tests.monitoring.drift.stage import finding, look_for_a_while, planted
+from tests.shared.driving_jobs import RUNS, attempts, drive, in_phase, submitted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 

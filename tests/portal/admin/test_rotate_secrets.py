@@ -17,7 +17,7 @@ from clusters.models import Installation
 from portal.environment import BASE_DIR
 from portal.management.commands.rotate_secrets import FIELDS
 from tests.cast import Cast
-from tests.jobs.driving import submitted
+from tests.shared.driving_jobs import submitted
 from tests.shared.workspace_rows import make_workspace
 
 pytestmark = pytest.mark.django_db

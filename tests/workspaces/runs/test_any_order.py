@@ -30,20 +30,11 @@ from quotas.models import Claim
 from storage.models import Volume
 from tests.cast import make_cast
 from tests.sampling import rare
+from tests.shared.faults import AWAY, REFUSED, Killed, after, is_alive, killed_after
 from tests.shared.looking import LateMirror
 from tests.shared.looking import look as look_once
 from tests.shared.played_api import Object, PlayedApi
-from tests.workspaces.runs.faults import (
-    AWAY,
-    REFUSED,
-    ROUNDS_OF_QUIET,
-    ROUNDS_UNTIL_QUIET,
-    Killed,
-    after,
-    check_events,
-    is_alive,
-    killed_after,
-)
+from tests.workspaces.runs.faults import ROUNDS_OF_QUIET, ROUNDS_UNTIL_QUIET, check_events
 from tests.workspaces.specs import spec
 from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import launch
