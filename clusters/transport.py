@@ -14,6 +14,7 @@ from typing import Any
 
 import urllib3
 from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.client.api_client import RequestSerialized
 
 from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable, StreamSilent
 
@@ -127,7 +128,7 @@ class Transport:
         query: Query | None,
         headers: dict[str, str],
         body: Json | Objects | None,
-    ) -> Any:
+    ) -> RequestSerialized:
         return self._client.param_serialize(
             method,
             path,

@@ -313,7 +313,7 @@ class PartsShape(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True, help_text="Null: all parts are here.")
 
 
-class NodeShape(serializers.Serializer[Any]):
+class PipelineNodeShape(serializers.Serializer[Any]):
     id = serializers.CharField()
     kind = serializers.ChoiceField(choices=["job", "version"])
     name = serializers.CharField()
@@ -323,7 +323,7 @@ class NodeShape(serializers.Serializer[Any]):
     volume = serializers.UUIDField(allow_null=True, help_text="Dataset of a version.")
 
 
-class EdgeShape(serializers.Serializer[Any]):
+class PipelineEdgeShape(serializers.Serializer[Any]):
     to = serializers.CharField()
     kind = serializers.ChoiceField(choices=["after", "writes", "reads"])
     on = serializers.ChoiceField(choices=On.choices, allow_null=True)
@@ -334,8 +334,8 @@ class EdgeShape(serializers.Serializer[Any]):
 
 
 class PipelineShape(serializers.Serializer[Any]):
-    nodes = NodeShape(many=True)
-    edges = EdgeShape(many=True)
+    nodes = PipelineNodeShape(many=True)
+    edges = PipelineEdgeShape(many=True)
     is_whole = serializers.BooleanField(help_text="False: there are more than 60 jobs.")
 
 
@@ -345,7 +345,7 @@ class PointShape(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
 
 
-class SeriesShape(serializers.Serializer[Any]):
+class ReportedSeriesShape(serializers.Serializer[Any]):
     name = serializers.CharField()
     points = PointShape(many=True, help_text="Thinned: 256 at most, and the newest.")
 
@@ -354,4 +354,4 @@ class ReportedShape(serializers.Serializer[Any]):
     index = serializers.IntegerField()
     progress = serializers.FloatField(allow_null=True)
     metrics = serializers.DictField(child=serializers.FloatField())
-    series = SeriesShape(many=True)
+    series = ReportedSeriesShape(many=True)
