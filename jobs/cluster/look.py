@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
@@ -88,6 +89,8 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
     attempts.show_troubles(job, [one for one in known.values() if one.run in starting])
     for run, pods in by_run.items():
         set_aside(job, run, pods, mirror)
+    if live and job.dirty_since is not None:
+        keep_fences(job, mirror, shared)
     late = [pod for pods in by_run.values() for pod in pods if not end_proven(pod)]
     if job.desired == Desired.DELETED and not live and not late:
         return delete(job, mirror)
@@ -102,6 +105,12 @@ def set_aside(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> Non
         elif not pod["metadata"].get("deletionTimestamp"):
             mirror.delete("Job", job.tenant.namespace, f"job-{run}")
             mirror.delete("Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+
+
+def keep_fences(job: Job, mirror: Mirror, shared: Shared) -> None:
+    """Apply the tenant's network policy and ceiling, which may have changed since its attempts began."""
+    with suppress(ensuring.NoNamespace):  # what starts there says so
+        ensuring.ensure(shared.tenant_objects(job.tenant, job.pool.cluster), shared.instance, mirror)
 
 
 def delete(job: Job, mirror: Mirror) -> bool:
