@@ -20,6 +20,7 @@ from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Decisions, Lease, PoolState, Run, Waiting, as_gpus
 from quotas.scheduling.decide import decided
 from quotas.scheduling.forecast import FEW_DRAWS, Confidence, forecast_from
+from quotas.scheduling.gangs import could_hold
 from quotas.scheduling.walk import Walk
 from quotas.scheduling.why import never
 from quotas.sharing import Portion
@@ -123,7 +124,7 @@ class Estimator:
         if pool.has_gpus != bool(claim.units) or not pool.is_open or not may_launch(pool.cluster):
             return False
         need = takes(claim, only=self._only(claim))
-        return any(node.free.holds(need) for node in self._nodes[pool.id].healthy)
+        return could_hold((node.free for node in self._nodes[pool.id].healthy), need, claim.members)
 
     def _only(self, claim: Claim) -> frozenset[str] | None:
         """Return the nodes that the volumes of the claim's holder let it start on; None: any."""
@@ -206,14 +207,14 @@ def _may_fit(pool: Pool, state: PoolState, claim: Waiting) -> bool:
         and may_launch(pool.cluster)
         and pool.has_gpus == bool(claim.need.units)
         and never(claim, state.tenants[claim.tenant], state.units_per_gpu) is None
-        and any(node.without_ours.holds(claim.need) for node in state.nodes)
+        and could_hold((node.without_ours for node in state.nodes), claim.need, claim.members)
     )
 
 
 def _borrows(state: PoolState, claim: Waiting) -> bool:
     quota = state.tenants[claim.tenant]
     nominal = quota.nominal_units
-    return nominal is not None and bool(claim.need.units) and quota.used_units + claim.need.units > nominal
+    return nominal is not None and bool(claim.units) and quota.used_units + claim.units > nominal
 
 
 def after_pass(state: PoolState, decisions: Decisions) -> PoolState:
