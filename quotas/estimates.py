@@ -31,12 +31,13 @@ State = Claim.State
 LAST_PLACE = 2**63 - 1
 
 
-def possible_claim(*, portion: Portion, **values: Any) -> Claim:
+def possible_claim(*, portion: Portion, nodes: int = 1, **values: Any) -> Claim:
     """Return an unsaved claim at the end of the queue, with the values of a request that is not made yet.
 
-    With a `holder_id` it is a request of that workspace, whose volumes it must follow.
+    With a `holder_id` it is a request of that workspace, whose volumes it must follow. Jobs alone have several nodes.
     """
-    return Claim(**asdict(portion), **values, holder_kind=Claim.Holder.WORKSPACE, place=LAST_PLACE)
+    kind = Claim.Holder.WORKSPACE if nodes == 1 else Claim.Holder.JOB
+    return Claim(**asdict(portion), **values, members=nodes, holder_kind=kind, place=LAST_PLACE)
 
 
 class Estimate(When):

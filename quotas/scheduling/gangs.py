@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from .state import Room
-from .timeline import FOREVER, NodeLine, Nodes, Spot, after
+from .timeline import FOREVER, NodeLine, Nodes, Spot
 
 # Time, whether it holds only after that time, and by how many members more or fewer fit on a node from then on.
 Change = tuple[datetime, bool, int]
@@ -25,6 +25,8 @@ class Gangs:
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
+        # By need and number of members: how many fit in each step of each node, as of a version of it.
+        self._counts: dict[Any, dict[str, tuple[int, list[int]]]] = {}
         self._changes: dict[Any, dict[str, tuple[int, list[Change]]]] = {}
 
     def first_fit(
@@ -53,13 +55,26 @@ class Gangs:
         for line in self.nodes.lines:
             version = self.nodes.version(line)
             if line.name not in known or known[line.name][0] != version:
-                known[line.name] = version, list(_changes_on(line, need, lasts, members, not_before))
+                counts = self._counts_on(line, version, need, members)
+                known[line.name] = version, list(_changes_on(line, counts, lasts, not_before))
         there = 0
         for time, _is_after, more in sorted(chain.from_iterable(found for _version, found in known.values())):
             there += more
             if there >= members:
                 return time
         return FOREVER
+
+    def _counts_on(self, line: NodeLine, version: int, need: Room, most: int) -> list[int]:
+        known = self._counts.setdefault((need, most), {})
+        if line.name not in known or known[line.name][0] != version:
+            known[line.name] = version, [room.count(need, most) for room in line.rooms]
+        return known[line.name][1]
+
+    def _fit_from(
+        self, line: NodeLine, need: Room, lasts: timedelta | None, most: int, start: datetime
+    ) -> int:
+        counts = self._counts_on(line, self.nodes.version(line), need, most)
+        return min(counts[_steps(line, lasts, start)])
 
     def _packed(
         self, need: Room, lasts: timedelta | None, members: int, start: datetime
@@ -72,7 +87,7 @@ class Gangs:
             room = line.rooms[0]
             return (number, room.units, room.cpu_millicores, line.name) if now else (number, line.name)
 
-        fitting = ((fit_from(line, need, lasts, members, start), line) for line in self.nodes.lines)
+        fitting = ((self._fit_from(line, need, lasts, members, start), line) for line in self.nodes.lines)
         able = sorted((found for found in fitting if found[0]), key=size)
         chosen: list[NodeLine] = []
         while able:
@@ -98,33 +113,36 @@ def could_hold(rooms: Iterable[Room], need: Room, members: int) -> bool:
 
 def fit_from(line: NodeLine, need: Room, lasts: timedelta | None, most: int, start: datetime) -> int:
     """Return how many members fit on the node for `lasts` from a time on, up to `most`."""
+    return min(room.count(need, most) for room in line.rooms[_steps(line, lasts, start)])
+
+
+def _steps(line: NodeLine, lasts: timedelta | None, start: datetime, *, is_after: bool = False) -> slice:
+    """Return the steps of a node from a time on, or from just after it, until `lasts` is over."""
     first = max(0, bisect_right(line.times, start) - 1)
-    end = len(line.times) if lasts is None else bisect_left(line.times, after(start, lasts))
-    for room in line.rooms[first : max(end, first + 1)]:
-        most = most and room.count(need, most)
-    return most
+    if lasts is None:
+        return slice(first, None)
+    end = (bisect_right if is_after else bisect_left)(line.times, start + lasts)
+    return slice(first, max(end, first + 1))
 
 
 def _changes_on(
-    line: NodeLine, need: Room, lasts: timedelta | None, most: int, not_before: datetime
+    line: NodeLine, counts: list[int], lasts: timedelta | None, not_before: datetime
 ) -> Iterator[Change]:
-    """Yield the times of start from which more or fewer members fit on the node.
+    """Yield the times of start from which more or fewer members fit on the node; `counts`: how many in each step.
 
     More fit when a step without room is over at the start; fewer as soon as such a step begins before the end.
     """
-    if not line.whole.holds(need):
-        return
     times = line.times
-    counts = [room.count(need, most) for room in line.rooms]
+    if not any(counts):
+        return
     starts = [(not_before, False), *((time, False) for time in times if time > not_before)]
     if lasts is not None:
-        starts += [(time - lasts, True) for time in times if time - lasts >= not_before]
+        earliest = not_before + lasts
+        starts += [(time - lasts, True) for time in times if time >= earliest]
+        starts.sort()
     fitted = 0
-    for start, is_after in sorted(starts):
-        first = max(0, bisect_right(times, start) - 1)
-        until = bisect_right if is_after else bisect_left
-        end = len(times) if lasts is None else until(times, start + lasts)
-        fits = min(counts[first : max(end, first + 1)])
+    for start, is_after in starts:
+        fits = min(counts[_steps(line, lasts, start, is_after=is_after)])
         if fits != fitted:
             yield start, is_after, fits - fitted
             fitted = fits
