@@ -7,7 +7,7 @@ PLACE = "UPDATE quotas_claim SET nodes = ARRAY[node] WHERE state = 'admitted'"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("quotas", "0004_part_of_a_holder")]
+    dependencies = [("quotas", "0005_expected_end")]
 
     operations = [
         migrations.AddField(
