@@ -14,8 +14,10 @@ class JobsConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim
+        from workloads.logs import sources
 
         from . import changing, notices, trail_words
+        from .cluster import log_source
         from .cluster.keeper import Keeper
         from .runs import expiry
         from .runs.holder import Jobs
@@ -27,3 +29,4 @@ class JobsConfig(AppConfig):
         changing.register(notices.on_event)
         words.register(notices.SUBJECT, notices.describe)
         trail.register(trail_words.KINDS, trail_words.DONE)
+        sources.register(log_source.KIND)
