@@ -14,12 +14,15 @@ class JobsConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim
+        from workloads.logs import readers
 
         from . import changing, notices, trail_words
         from .cluster.keeper import Keeper
+        from .progress import taking
         from .runs import expiry
         from .runs.holder import Jobs
 
+        readers.register(taking.on_lines)
         holders.register(Claim.Holder.JOB, Jobs())
         beside.register(Keeper)
         tick.connect(expiry.on_tick)

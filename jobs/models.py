@@ -60,7 +60,7 @@ class Job(Workload):
     message_data = models.JSONField(default=dict)
     # Why it failed, as {code, data, at}; else null.
     failure = models.JSONField(null=True)
-    # Troubles of the present attempts: {code: RFC 3339 time since when}.
+    # Troubles of the present attempts, and refusals of the cluster: {code: RFC 3339 time since when}.
     troubles = models.JSONField(default=dict)
     started_at = models.DateTimeField(_("started at"), null=True)
     ended_at = models.DateTimeField(_("ended at"), null=True)
@@ -204,11 +204,14 @@ class Attempt(models.Model):
     pod_uid = models.CharField(max_length=64, blank=True)
     pod_ended = models.BooleanField(default=True)
     exit_code = models.IntegerField(null=True)
+    # Why it ended; while it starts, what keeps it from starting, and since when.
     reason = models.CharField(max_length=64, blank=True)
     data = models.JSONField(default=dict)
+    trouble_since = models.DateTimeField(null=True)
     counted = models.BooleanField(default=False)
     # GPUs that it had, by their UUIDs; the last lines of its output, if its end brought some.
     gpus = models.JSONField(default=list, db_default=Value([], models.JSONField()))
+    gpu_use_percent = models.FloatField(null=True)
     tail = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)

@@ -86,6 +86,9 @@ LINES: dict[str, Line] = {
         _("The pod of a part vanished, so nobody knows if its program has ended. Its GPUs stay reserved."),
         _("Ask an admin to confirm that its node is off."),
     ),
+    "end_confirmed": Line(
+        _("An admin confirmed that part %(index)s has ended. It starts again; no retry is counted.")
+    ),
     "refused_again": Line(_("A part cannot be queued any more: %(reason)s")),
     # Preempted borrowed GPUs, and a budget that is spent.
     "asked_back_owner_waits": Line(

@@ -19,7 +19,7 @@ from quotas.reclaim import ASKED_BACK
 from storage.mounts import mounting
 from workloads.models import EventRow
 
-from . import lifecycle, parts
+from . import attempts, lifecycle, parts
 
 Level = EventRow.Level
 UP = (PartPhase.STARTING, PartPhase.RUNNING)
@@ -91,8 +91,11 @@ class Jobs:
             self._add_event(claim, "ends_by_budget", Level.WARNING, minutes=minutes)
 
     def released(self, claim: Claim) -> None:
-        """Accept an end that nobody had seen but an admin confirmed: the attempt can be cleared away."""
-        if Attempt.objects.filter(run=claim.pk, pod_ended=False).update(pod_ended=True):
+        """Accept an end that nobody had seen but an admin confirmed: the part goes on."""
+        attempt = Attempt.objects.filter(run=claim.pk, ended_at=None).first()
+        if attempt is not None:
+            with changing(claim.holder_id) as job:
+                attempts.end_confirmed(job, attempt)
             enqueue.look([claim.holder_id])
 
     def drain(self, claim: Claim) -> bool:

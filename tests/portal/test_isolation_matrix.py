@@ -263,6 +263,12 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
+    "jobs/": (PAGE, NO_SUCH_METHOD),
+    "jobs/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such action
+    "jobs/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/activity/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/settings/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/<str:verb>/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
     "connections/": (PAGE, REFUSED_FORM),
     "connections/<uuid:id>/": ("200 404 404 404 404 404 302", "422 404 404 404 404 404 302"),
     "connections/<uuid:id>/delete/": (NO_SUCH_METHOD, "302 404 404 404 404 404 302"),

@@ -14,10 +14,12 @@ from workloads.asking import refuse_not_built
 from workloads.models import Image
 from workloads.serializers import (
     LARGEST_MIB,
+    ExpositionShape,
     MountBody,
     ReasonShape,
     RequestBody,
     SizeBody,
+    exposition_of,
     size_asked,
     wishes_of,
 )
@@ -68,6 +70,11 @@ class ChangeBody(SettingsBody):
         required=False,
         help_text="All that it mounts from the next start on, beside home and disk.",
     )
+    new_disk = serializers.BooleanField(
+        required=False,
+        help_text="True: an empty disk instead of its own, which ties it to a node and stays as a volume. It must be "
+        "stopped, or wait.",
+    )
 
 
 class ExtendBody(StrictSerializer):
@@ -105,6 +112,7 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         notify=body.get("notify", True),
         volumes=wishes_of(body["volumes"]),
         connections=body["connections"],
+        exposition=exposition_of(body),
         not_built=not_built(body),
     )
 
@@ -119,6 +127,7 @@ def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
         lifetime=Lifetime(minutes=body["max_runtime_minutes"]) if "max_runtime_minutes" in body else None,
         notify=body.get("notify"),
         volumes=wishes_of(body["volumes"]) if "volumes" in body else None,
+        new_disk=body.get("new_disk", False),
     )
 
 
@@ -254,6 +263,7 @@ class WorkspaceShape(serializers.Serializer[Any]):
     )
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
+    metrics = ExpositionShape(allow_null=True, help_text="Where its program serves figures.")
     restart_needed = serializers.BooleanField(help_text="A change waits for the next start.")
     pending_restart = serializers.ListField(
         child=serializers.ChoiceField(choices=["size", "volumes"]), help_text="What the next start changes."
