@@ -14,6 +14,7 @@ class JobsConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim
+        from workloads import conditions
         from workloads.logs import readers, sources
 
         from . import changing, notices, trail_words
@@ -21,10 +22,12 @@ class JobsConfig(AppConfig):
         from .cluster.keeper import Keeper
         from .progress import taking
         from .runs import expiry
+        from .runs.conditions import OfJobs
         from .runs.holder import Jobs
 
         readers.register(taking.on_lines)
         holders.register(Claim.Holder.JOB, Jobs())
+        conditions.register(OfJobs())
         beside.register(Keeper)
         reachability_changed.connect(changing.on_reachability_changed)
         tick.connect(expiry.on_tick)
