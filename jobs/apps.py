@@ -17,13 +17,17 @@ class JobsConfig(AppConfig):
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
         from workloads import conditions
+        from workloads.logs import readers, sources
 
         from . import changing, notices, receivers, trail_words
+        from .cluster import log_source
         from .cluster.keeper import Keeper
+        from .progress import taking
         from .runs import expiry
         from .runs.conditions import OfJobs
         from .runs.holder import Jobs
 
+        readers.register(taking.on_lines)
         holders.register(Claim.Holder.JOB, Jobs())
         conditions.register(OfJobs())
         beside.register(Keeper)
@@ -36,3 +40,4 @@ class JobsConfig(AppConfig):
         changing.register(notices.on_event)
         words.register(notices.SUBJECT, notices.describe)
         trail.register(trail_words.KINDS, trail_words.DONE)
+        sources.register(log_source.KIND)

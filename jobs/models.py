@@ -213,6 +213,7 @@ class Attempt(models.Model):
     counted = models.BooleanField(default=False)
     # GPUs that it had, by their UUIDs; the last lines of its output, if its end brought some.
     gpus = models.JSONField(default=list, db_default=Value([], models.JSONField()))
+    gpu_use_percent = models.FloatField(null=True)
     tail = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)

@@ -20,7 +20,7 @@ from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import Attempt, Desired, Job, Part, PartPhase
-from jobs.runs import attempts, following, lifecycle
+from jobs.runs import attempts, following, lifecycle, parts
 from jobs.runs.ends import End, end_of, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
@@ -89,6 +89,8 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
     attempts.show_troubles(job, [one for one in known.values() if one.run in starting])
     for run, pods in by_run.items():
         set_aside(job, run, pods, mirror)
+    if parts.lacks_claims(job):
+        attempts.request_more(job)
     if live and job.dirty_since is not None:
         keep_fences(job, mirror, shared)
     late = [pod for pods in by_run.values() for pod in pods if not end_proven(pod)]
@@ -280,6 +282,7 @@ def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mi
 
 def settle(job: Job, attempt: Attempt, pods: Sequence[Object], end: End, mirror: Mirror) -> None:
     """Write down the end, and only then let go of its pods."""
+    attempts.note_last(attempt, pods)
     attempts.finish(job, attempt, end)
     for pod in pods:
         remove_finalizer(pod, mirror)
