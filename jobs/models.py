@@ -6,7 +6,7 @@ import json
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
 from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
@@ -17,6 +17,11 @@ class Desired(models.TextChoices):
     DONE = "done", _("done")
     CANCELLED = "cancelled", _("cancelled")
     DELETED = "deleted", _("deleted")
+
+
+class Framework(models.TextChoices):
+    TORCHRUN = "torchrun", "torchrun"
+    RANKS = "ranks", "ranks"
 
 
 class Phase(models.TextChoices):
@@ -45,6 +50,14 @@ class Job(Workload):
     # Values by name, of which each combination is a part; null: parts differ by their index alone.
     sweep = models.JSONField(null=True)
     ttl_hours = models.PositiveIntegerField(null=True, help_text=_("Deleted so long after its end."))
+    # How its programs find each other; empty: they are told nothing of each other.
+    framework = models.CharField(max_length=8, choices=Framework, blank=True, default="", db_default="")
+    nodes = models.PositiveSmallIntegerField(
+        default=1, db_default=1, help_text=_("Pods of an attempt, all of which it needs.")
+    )
+    processes_per_node = models.PositiveSmallIntegerField(default=1, db_default=1)
+    # Volume that it mounts, for checkpoints; null: they are in the home.
+    checkpoints = models.UUIDField(null=True)
 
     desired = models.CharField(_("desired"), max_length=9, choices=Desired, default=Desired.DONE)
     phase = models.CharField(_("phase"), max_length=10, choices=Phase, default=Phase.WAITING)
@@ -141,15 +154,15 @@ class Part(models.Model):
 
 
 class Attempt(models.Model):
-    """Run of a part, from its admission until the end of its pod is proven."""
+    """Run of a part, from its admission until the end of all its pods is proven."""
 
     part = models.ForeignKey(Part, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
     run = models.UUIDField(unique=True)
     node = models.CharField(max_length=253, blank=True)
-    # The pod as last seen; its end is proven when it was seen in a terminal phase.
-    pod_uid = models.CharField(max_length=64, blank=True)
-    pod_ended = models.BooleanField(default=True)
+    # Its pods as last seen, by index: {"0": {"uid", "node", "ended", "exit_code", "reason", "out_code"}}. One's end is
+    # proven when it was seen in a terminal phase. `out_code`: why its node was out of order when others had ended.
+    members = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
     exit_code = models.IntegerField(null=True)
     reason = models.CharField(max_length=64, blank=True)
     data = models.JSONField(default=dict)
@@ -168,6 +181,16 @@ class Attempt(models.Model):
     def object_name(self) -> str:
         """Name of its Job in the cluster: an attempt has one claim, and a claim never two Jobs."""
         return f"job-{self.run}"
+
+    @property
+    def unproven(self) -> bool:
+        """True if the end of a pod that was seen is not proven."""
+        return any(not member["ended"] for member in self.members.values())
+
+    @property
+    def nodes(self) -> list[str]:
+        """Nodes of its pods, by index; of one that has none yet, empty."""
+        return [self.members[key]["node"] for key in sorted(self.members, key=int)]
 
 
 class Event(EventRow):

@@ -107,6 +107,8 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "retries": job.retries,
         "final_exit_codes": job.final_exit_codes,
         "sweep": job.sweep,
+        "distributed": distributed_json(job),
+        "checkpoints": {"volume": str(job.checkpoints)} if job.checkpoints else None,
         "priority": job.priority,
         "max_runtime_minutes": job.max_runtime_minutes,
         "notify": job.notify,
@@ -118,6 +120,13 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "deleted_at": moment(job.deleted_at),
         "last_event": job.last_event,
     }
+
+
+def distributed_json(job: Job) -> Json | None:
+    if not job.framework:
+        return None
+    names = ("nodes", "processes_per_node", "framework")
+    return {name: getattr(job, name) for name in names}
 
 
 def message(job: Job) -> str:
@@ -153,6 +162,18 @@ def attempt_json(attempt: Attempt) -> Json:
         "started_at": moment(attempt.started_at),
         "ended_at": moment(attempt.ended_at),
         "counted": attempt.counted,
+        "ranks": [
+            rank_json(index, attempt.members[str(index)]) for index in sorted(map(int, attempt.members))
+        ],
+    }
+
+
+def rank_json(index: int, member: Json) -> Json:
+    return {
+        "index": index,
+        "node": member["node"] or None,
+        "exit_code": member["exit_code"],
+        "reason": member["reason"] or None,
     }
 
 

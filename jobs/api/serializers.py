@@ -9,15 +9,17 @@ from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
-from jobs.models import Event, Phase
-from jobs.submit import MOST_PARTS, PRIORITY, JobSpec
+from jobs.models import Event, Framework, Phase
+from jobs.submit import MOST_PARTS, PRIORITY, Distributed, JobSpec
 from workloads.asking import ENV_NAME
 from workloads.serializers import ReasonShape, RequestBody, SizeBody, size_asked, wishes_of
 
 LONGEST_MINUTES = 365 * 24 * 60
 MOST_VALUES = 1000
+MOST_NODES = 64
+MOST_PROCESSES = 128
 # Fields of the contract that are not built yet: accepted if empty, else answered 501.
-LATER = ("distributed", "after", "writes")
+LATER = ("after", "writes")
 
 
 class Sweep(StrictSerializer):
@@ -39,6 +41,20 @@ class Sweep(StrictSerializer):
         if not all(isinstance(value, str | int | float) for each in values.values() for value in each):
             raise serializers.ValidationError(_("Values are texts, numbers, true or false."))
         return values
+
+
+class DistributedBody(StrictSerializer):
+    """Processes that work on a part together, on one or several nodes."""
+
+    nodes = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MOST_NODES)
+    processes_per_node = serializers.IntegerField(
+        required=False, default=1, min_value=1, max_value=MOST_PROCESSES
+    )
+    framework = serializers.ChoiceField(choices=Framework.choices)
+
+
+class CheckpointsBody(StrictSerializer):
+    volume = serializers.UUIDField(help_text="One of `volumes`, which the job may write to.")
 
 
 class JobBody(SizeBody, RequestBody):
@@ -94,7 +110,12 @@ class JobBody(SizeBody, RequestBody):
         max_value=LONGEST_MINUTES // 60,
         help_text="It is deleted so long after its end. Null: it stays.",
     )
-    distributed = serializers.JSONField(required=False, allow_null=True, help_text="Not built yet.")
+    distributed = DistributedBody(
+        required=False, allow_null=True, default=None, help_text="The size is that of one node."
+    )
+    checkpoints = CheckpointsBody(
+        required=False, allow_null=True, default=None, help_text="Null: checkpoints are in the home."
+    )
     after = serializers.ListField(required=False, child=serializers.JSONField(), help_text="Not built yet.")
     writes = serializers.JSONField(required=False, allow_null=True, help_text="Not built yet.")
 
@@ -113,11 +134,17 @@ def spec_of(body: Mapping[str, Any]) -> JobSpec:
     values = {name: body[name] for name in same}
     if body["sweep"]:
         values |= {"sweep": body["sweep"]["parameters"], "parallelism": body["sweep"]["parallelism"]}
+    distributed = Distributed(**body["distributed"]) if body["distributed"] else None
+    not_built = [name for name in LATER if body.get(name)]
+    if distributed and distributed.nodes > 1:
+        not_built.append("distributed")
     return JobSpec(
         **values,
         size=size_asked(body),
+        distributed=distributed,
+        checkpoints=body["checkpoints"] and body["checkpoints"]["volume"],
         volumes=wishes_of(body["volumes"]),
-        not_built=[name for name in LATER if body.get(name)],
+        not_built=not_built,
     )
 
 
@@ -136,6 +163,13 @@ class IndicesShape(serializers.Serializer[Any]):
     active = serializers.IntegerField()
 
 
+class RankShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField(help_text="Rank of its node.")
+    node = serializers.CharField(allow_null=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField(allow_null=True, help_text="Null: it has not ended.")
+
+
 class AttemptShape(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     index = serializers.IntegerField()
@@ -147,6 +181,7 @@ class AttemptShape(serializers.Serializer[Any]):
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
     counted = serializers.BooleanField(help_text="It counts against the retries.")
+    ranks = RankShape(many=True, help_text="Its pods, one for each node.")
 
 
 class JobProgressShape(serializers.Serializer[Any]):
@@ -185,6 +220,8 @@ class JobShape(serializers.Serializer[Any]):
     retries = serializers.IntegerField()
     final_exit_codes = serializers.ListField(child=serializers.IntegerField())
     sweep = serializers.JSONField(allow_null=True)
+    distributed = DistributedBody(allow_null=True)
+    checkpoints = CheckpointsBody(allow_null=True)
     priority = serializers.IntegerField()
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()

@@ -20,7 +20,7 @@ from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import Attempt, Desired, Job, Part, PartPhase
 from jobs.runs import attempts, lifecycle
-from jobs.runs.ends import End, end_of, is_over, is_running
+from jobs.runs.ends import End, end_of, index_of, is_over, is_running
 from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage.cluster.look import hold
@@ -83,6 +83,10 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
             bring_up(wanted_of(job, part, attempt, claim, shared, timezone.now()), pods, mirror)
     for run, pods in by_run.items():
         set_aside(job, run, pods, mirror)
+    names = {f"job-{run}" for run in runs}
+    for service in mirror.of("Service", str(job.pk)):
+        if (name := service["metadata"]["name"]) not in names:  # of an attempt whose end an admin confirmed
+            remove_network(job.tenant.namespace, name, mirror)
     if job.desired == Desired.DELETED and not live:
         return delete(job, mirror)
     return True
@@ -113,40 +117,55 @@ def delete(job: Job, mirror: Mirror) -> bool:
 
 
 def bring_up(wanted: Wanted, pods: Sequence[Object], mirror: Mirror) -> None:
-    """Make the attempt's Job if it is missing, and write down what its pod shows."""
+    """Make the attempt's Job if it is missing, and write down what its pods show."""
     job, attempt = wanted.job, wanted.attempt
-    if not pods:
+    kept = None
+    if len(pods) < job.nodes or attempts.vanished(attempt, pods):
         pods, kept = missing(wanted, mirror)
-        if not pods:
-            bring_up_without_pods(wanted, kept, mirror)
-            return
     attempts.note_pods(attempt, pods)
+    if attempts.vanished(attempt, pods):
+        attempts.pod_vanished(job, attempt)
+        return
+    if not pods:
+        bring_up_without_pods(wanted, kept, mirror)
+        return
     if all(end_proven(pod) for pod in pods):
         kept = mirror.api.get("Job", wanted.namespace, wanted.name)
         if is_over(kept):  # else the watch tells when its controller has counted the end
             settle(job, attempt, pods, end_of(job, pods, kept), mirror)
         return
-    seen = with_reasons(Snapshot(pods=pods), mirror)
-    if any(is_running(pod) for pod in pods):
+    make_network(wanted, mirror)  # it is made again if somebody deleted it
+    if len(pods) >= job.nodes and all(is_running(pod) or end_proven(pod) for pod in pods):
         attempts.begin_running(job, attempt)
         attempts.note_trouble(job.pk, None)
     else:
-        stalled(wanted, trouble(seen))
+        stalled(wanted, first_trouble(pods, mirror) or no_pod(kept, mirror))
+
+
+def first_trouble(pods: Sequence[Object], mirror: Mirror) -> Trouble | None:
+    """Return what keeps one of the pods from running, of the first index that something does."""
+    late = (pod for pod in sorted(pods, key=index_of) if not (is_running(pod) or end_proven(pod)))
+    found = (trouble(with_reasons(Snapshot(pods=[pod]), mirror)) for pod in late)
+    return next(filter(None, found), None)
+
+
+def no_pod(kept: Object | None, mirror: Mirror) -> Trouble | None:
+    """Return why a Job's controller makes no pod."""
+    about = [] if kept is None else mirror.events_about(kept["metadata"]["uid"])
+    told = [one for one in about if one.get("type") == "Warning"]
+    newest = max(told, key=lambda one: str(one.get("lastTimestamp") or ""), default=None)
+    return None if newest is None else explain_refusal(str(newest.get("message", "")))
 
 
 def bring_up_without_pods(wanted: Wanted, kept: Object | None, mirror: Mirror) -> None:
     """Make the attempt's Job; of one that is there, tell why it has no pod."""
     job, attempt = wanted.job, wanted.attempt
-    if attempt.pod_uid and not attempt.pod_ended:
-        attempts.pod_vanished(job, attempt)
-    elif attempt.pod_uid or (kept is not None and is_over(kept)):
+    if attempt.members or (kept is not None and is_over(kept)):
         settle(job, attempt, (), end_of(job, (), kept), mirror)
     elif kept is None:
         attempts.note_trouble(job.pk, make(wanted, mirror))
     else:
-        told = [one for one in mirror.events_about(kept["metadata"]["uid"]) if one.get("type") == "Warning"]
-        newest = max(told, key=lambda one: str(one.get("lastTimestamp") or ""), default=None)
-        stalled(wanted, None if newest is None else explain_refusal(str(newest.get("message", ""))))
+        stalled(wanted, no_pod(kept, mirror))
 
 
 def missing(wanted: Wanted, mirror: Mirror) -> tuple[Sequence[Object], Object | None]:
@@ -190,7 +209,21 @@ def make_job(wanted: Wanted, mirror: Mirror) -> None:
     files = manifests.start_files(wanted)
     if mirror.get("ConfigMap", wanted.namespace, files["metadata"]["name"]) is None:
         mirror.apply(files)
+    make_network(wanted, mirror)
     create(manifests.job(wanted), mirror)
+
+
+def make_network(wanted: Wanted, mirror: Mirror) -> None:
+    """Let the pods of a gang find and reach each other, before there is any."""
+    if wanted.is_gang and mirror.get("Service", wanted.namespace, wanted.name) is None:
+        for body in reversed(manifests.network(wanted)):  # the Service last: nothing watches the policy
+            mirror.apply(body)
+
+
+def remove_network(namespace: str, name: str, mirror: Mirror) -> None:
+    """Delete what `make_network` made, the Service last."""
+    for kind in ("NetworkPolicy", "Service"):
+        mirror.delete(kind, namespace, name)
 
 
 def create(body: dict[str, Any], mirror: Mirror) -> None:
@@ -222,11 +255,8 @@ def stalled(wanted: Wanted, found: Trouble | None) -> None:
 def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mirror: Mirror) -> None:
     """Delete the attempt's Job and pods, and go on once their end is proven and no more can come."""
     namespace, name = job.tenant.namespace, attempt.object_name
-    if not pods and attempt.pod_uid and not attempt.pod_ended:
+    if attempts.vanished(attempt, pods):
         pods = mirror.api.list("Pod", namespace=namespace, labels={labels.RUN: str(attempt.run)})
-        if not pods:
-            attempts.pod_vanished(job, attempt)
-            return
     attempts.note_pods(attempt, pods)
     mirror.delete("Job", namespace, name)
     for pod in pods:
@@ -235,13 +265,20 @@ def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mi
     is_gone = mirror.api.get("Job", namespace, name) is None
     if not is_gone or not all(end_proven(pod) for pod in pods):
         return  # the watch tells its end
-    if not pods and mirror.api.list("Pod", namespace=namespace, labels={labels.RUN: str(attempt.run)}):
-        return  # the watch has not reported it yet
+    if attempts.vanished(attempt, pods):
+        attempts.pod_vanished(job, attempt)
+        return
+    if len(pods) < job.nodes:
+        there = mirror.api.list("Pod", namespace=namespace, labels={labels.RUN: str(attempt.run)})
+        if len(there) > len(pods):
+            return  # the watch has not reported all yet
     settle(job, attempt, pods, end_of(job, pods, None), mirror)
 
 
 def settle(job: Job, attempt: Attempt, pods: Sequence[Object], end: End, mirror: Mirror) -> None:
-    """Write down the end, and only then let go of its pods."""
+    """Write down the end, and only then let go of its pods. Until then a look that was cut off comes again."""
+    if job.nodes > 1:
+        remove_network(job.tenant.namespace, attempt.object_name, mirror)
     attempts.finish(job, attempt, end)
     for pod in pods:
         remove_finalizer(pod, mirror)

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from jobs import enqueue
+from jobs import enqueue, story
 from jobs.changing import add_event, announce, changing
 from jobs.models import Attempt, Desired, Ending, Job, Part, PartPhase
 from quotas import admission
@@ -18,7 +18,7 @@ from quotas.reclaim import ASKED_BACK
 from storage.mounts import mounting
 from workloads.models import EventRow
 
-from . import lifecycle, parts
+from . import attempts, lifecycle, parts
 
 Level = EventRow.Level
 UP = (PartPhase.STARTING, PartPhase.RUNNING)
@@ -88,9 +88,13 @@ class Jobs:
             self._add_event(claim, "ends_by_budget", Level.WARNING, minutes=minutes)
 
     def released(self, claim: Claim) -> None:
-        """Accept an end that nobody had seen but an admin confirmed: the attempt can be cleared away."""
-        if Attempt.objects.filter(run=claim.pk, pod_ended=False).update(pod_ended=True):
-            enqueue.look([claim.holder_id])
+        """Accept an end that nobody had seen but an admin confirmed: the part goes on."""
+        attempt = Attempt.objects.filter(run=claim.pk, ended_at=None).select_related("part").first()
+        if attempt is None or not attempt.unproven:
+            return
+        with changing(claim.holder_id) as job:
+            attempts.end_confirmed(job, attempt)
+        enqueue.look([claim.holder_id])
 
     def drain(self, claim: Claim) -> bool:
         """End the attempt; its part goes on elsewhere, and none of its retries is counted."""
@@ -106,7 +110,7 @@ class Jobs:
                     run=claim.pk,
                     level=Level.WARNING,
                     index=part.index,
-                    node=claim.node,
+                    node=story.spelled(parts.nodes_of(claim)),
                 )
                 parts.end(job, part, Ending.AGAIN)
         enqueue.look([claim.holder_id])
