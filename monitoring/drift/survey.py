@@ -30,6 +30,7 @@ from workloads.pods.drivers import claim_name
 from workspaces.models import Desired, Phase, Workspace
 
 from .compare import KINDS, Discrepancy, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of
+from .of_jobs import OfJobs, of_jobs
 
 # Kinds read by metadata only, which suffices. So the values of Secrets never leave the cluster for this.
 METADATA_ONLY = frozenset(KINDS) - {"StatefulSet", "Service", "PersistentVolumeClaim", "Pod"}
@@ -50,7 +51,7 @@ def survey(cluster: Cluster, api: Api) -> SurveyResult:
     rows = rows_of(cluster)
     seen = SurveyResult(moving={row.id for row in rows.values() if row.state == State.MOVES})
     held: list[dict[str, Any]] = []
-    found = list(drift(rows, namespaces(), things(api, seen, held), other_claims(cluster)))
+    found = list(drift(rows, namespaces(), things(api, seen, held, of_jobs(cluster)), other_claims(cluster)))
     seen.moving |= moved(cluster, rows, {one.workspace for one in found if one.workspace})
     seen.found = check_against_other_rows(cluster, [one for one in found if one.workspace not in seen.moving])
     remove_finalizers_of_unowned_pods(held, api)
@@ -99,8 +100,11 @@ def other_claims(cluster: Cluster) -> frozenset[str]:
     return frozenset([*map(claim_name, pools), *of_volumes])
 
 
-def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator[Thing]:
-    """Yield all objects of this installation. Add deleted pods that only our finalizer keeps to `held`."""
+def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]], jobs: OfJobs) -> Iterator[Thing]:
+    """Yield all objects of this installation but those of `jobs`, whose keeper looks after them.
+
+    Add deleted pods that only our finalizer keeps to `held`.
+    """
     end = time.monotonic() + MOST_SECONDS
     of_tests = {validation.own_namespace(), *proof.namespaces(Installation.current_id())}
     for kind in KINDS:
@@ -110,7 +114,7 @@ def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator
             seen.objects += 1
             if of_tests & {body["metadata"]["name"], body["metadata"].get("namespace")}:
                 continue  # tests of GPUs and of isolation end and are removed by themselves
-            if serves_files(body):
+            if serves_files(body) or jobs.want(body):
                 continue
             if kind == "Pod" and body["metadata"].get("deletionTimestamp") and end_proven(body):
                 held.append(body)
