@@ -25,6 +25,8 @@ TITLES = {
     "failed": gettext_lazy("“%(name)s” has failed"),
     "stopped_by_budget_spent": gettext_lazy("“%(name)s” was cancelled: its GPU-hours are used up"),
     "cancel_requested": gettext_lazy("“%(name)s” was cancelled by %(by)s"),
+    "not_started": gettext_lazy("“%(name)s” was not started"),
+    "no_version_to_read": gettext_lazy("“%(name)s” was not started"),
     "end_unproven": gettext_lazy("“%(name)s”: nobody knows if a part has ended"),
 }
 

@@ -24,13 +24,15 @@ LINES: dict[str, Line] = {
     "admitted": Line(_("Part %(index)s: %(pool)s has room on %(node)s.")),
     "running": Line(_("Part %(index)s runs on %(node)s (attempt %(attempt)s).")),
     "part_succeeded": Line(_("Part %(index)s succeeded.")),
-    "succeeded": Line(_("All parts succeeded.")),
+    "succeeded": Line(_("It succeeded.")),
     "failed": Line(
         _("Parts that failed: %(failed)s of %(parts)s."), _("Retry what failed once it is mended.")
     ),
     "cancelled": Line(_("Cancelled.")),
     "cancel_requested": Line(_("Cancelled by %(by)s.")),
     "delete_requested": Line(_("Deleted by %(by)s.")),
+    "rest_stopped": Line(_("%(by)s stopped the parts that were not done: %(count)s.")),
+    "rest_stopped_but": Line(_("%(by)s stopped all parts that were not done but %(kept)s: %(count)s.")),
     "retry_requested": Line(_("%(by)s lets it run again.")),
     "expired": Line(_("Its time to live has passed, so it is deleted.")),
     "deleted": Line(_("Deleted.")),
@@ -38,6 +40,26 @@ LINES: dict[str, Line] = {
     "doing_starting": Line(_("Starting.")),
     "doing_running": Line(_("Parts that run: %(running)s; done: %(done)s of %(parts)s.")),
     "doing_cancelling": Line(_("Ending what still runs.")),
+    # What it waits for, and what it publishes.
+    "waits_for_jobs": Line(
+        _("Waiting for %(names)s."),
+        _("It starts by itself once they are over. It is not in the queue until then."),
+    ),
+    "released": Line(_("%(names)s: over, as it waited for.")),
+    "not_started": Line(
+        _("It was not started: it waited for “%(name)s”, which did not succeed."),
+        _("Retry that job: this one then waits for it again."),
+    ),
+    "no_version_to_read": Line(
+        _("It was not started: it reads the latest version of a dataset, and “%(name)s” published none."),
+        _("Retry that job: this one then waits for it again."),
+    ),
+    "waits_again": Line(_("“%(name)s” runs again, so it waits again.")),
+    "publishes": Line(_("Version %(number)s of “%(volume)s” is published.")),
+    "not_published": Line(
+        _("All parts succeeded, but no version of “%(volume)s” was published. %(reason)s"),
+        _("Publish it on the page of the dataset."),
+    ),
     # How an attempt ended.
     "exit_code": Line(_("Part %(index)s ended with exit code %(exit_code)s."), _("Its output says why.")),
     "rank_exit_code": Line(

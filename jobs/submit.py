@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import product
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -22,8 +21,9 @@ from accounts.trail import audit
 from quotas.allowed import storage
 from storage import connections
 from storage.changes import hint_of_limit
-from storage.models import Kind, Volume
+from storage.models import LATEST, Kind, Volume
 from storage.mounts import homes, mounting
+from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
 from workloads import longest
 from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
@@ -31,14 +31,14 @@ from workloads.models import Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 
+from . import programs, sweeps
 from .access import require_submit
 from .changing import add_event, announce, write_events
 from .models import Job, JobSecret, Part
-from .runs import parts
+from .runs import following, parts, publishing
+from .runs.following import After
+from .sweeps import MOST_PARTS, Grid, Points
 
-MOST_PARTS = 1000
-LONGEST_SCRIPT_BYTES = 256 * 1024
-LONGEST_COMMAND_BYTES = 64 * 1024
 # Set by Berth in distributed jobs, beside the names that are always reserved.
 DISTRIBUTED_ENV = re.compile(
     r"MASTER_ADDR|MASTER_PORT|WORLD_SIZE|RANK|NODE_RANK|LOCAL_RANK|LOCAL_WORLD_SIZE|NPROC|JOB_COMPLETION_INDEX"
@@ -67,11 +67,12 @@ class JobSpec:
     size: SizeAsked
     command: Sequence[str] = ()
     script: str = field(default="", repr=False)
+    notebook: str = ""
     completions: int = 1
     parallelism: int = 1
     retries: int = 3
     final_exit_codes: Sequence[int] = ()
-    sweep: Mapping[str, Sequence[Any]] | None = None
+    sweep: Grid | Points | None = None
     distributed: Distributed | None = None
     checkpoints: UUID | None = None  # one of its volumes; None: its home
     ttl_hours: int | None = 168
@@ -82,6 +83,8 @@ class JobSpec:
     max_runtime_minutes: int | None = None
     notify: bool = True
     volumes: Sequence[MountWish] = ()
+    after: Sequence[After] = ()
+    writes: UUID | None = None
     connections: Sequence[UUID] = ()
     not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
@@ -100,7 +103,10 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
             home = homes.main_home(actor.user, tenant, size.pool.cluster)
             asked: dict[str, int] = {Kind.HOME: 0 if home else size.pool.cluster.home_mib}
             storage.refuse_beyond(tenant, actor.user, asked, field="tenant", hint=hint_of_limit())
-            return _write(actor, tenant, image, size, home, spec)
+            first = following.check(actor, tenant, spec.after)
+            writes = None if spec.writes is None else publishing.check(actor, tenant, spec.writes)
+            spec = replace(spec, volumes=_volumes(spec, writes, first))
+            return _write(actor, tenant, image, size, home, spec, writes, first)
     except Refusal as refusal:
         audit.record(actor, "job.submit", tenant=tenant, outcome="refused", data={"code": refusal.code})
         raise
@@ -109,7 +115,8 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
 def check(spec: JobSpec) -> Image:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
     fields = check_name(spec.name) | check_repository(spec.repository) | check_env(spec.env, spec.secret_env)
-    fields |= check_program(spec) | check_parts(spec) | check_distributed(spec)
+    fields |= programs.check(spec.command, spec.script, spec.notebook) | check_parts(spec)
+    fields |= check_distributed(spec)
     image = Image.objects.filter(slug=spec.image, is_active=True).first()
     if image is None:
         fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
@@ -118,18 +125,6 @@ def check(spec: JobSpec) -> Image:
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
         )
     return image
-
-
-def check_program(spec: JobSpec) -> dict[str, list[str]]:
-    if bool(spec.command) == bool(spec.script.strip()):
-        return {"command": [_("Give either a command or a script.")]}
-    if any("\0" in text for text in (*spec.command, spec.script)):
-        return {"command": [_("It has a NUL character, which no command can hold.")]}
-    if sum(len(text.encode()) for text in spec.command) > LONGEST_COMMAND_BYTES:
-        return {"command": [_("It is longer than 64 KiB. Put it into a file, or use a script.")]}
-    if len(spec.script.encode()) > LONGEST_SCRIPT_BYTES:
-        return {"script": [_("It is longer than 256 KiB. Put it into a file of your home.")]}
-    return {}
 
 
 def check_parts(spec: JobSpec) -> dict[str, list[str]]:
@@ -154,17 +149,14 @@ def check_distributed(spec: JobSpec) -> dict[str, list[str]]:
 
 
 def number_of_parts(spec: JobSpec) -> int:
-    number = spec.completions
-    for values in (spec.sweep or {}).values():
-        number *= len(values)
-    return number
+    return spec.completions if spec.sweep is None else sweeps.number_of(spec.sweep)
 
 
 def parameters(spec: JobSpec) -> list[dict[str, Any]]:
-    """Return the parameters of each part: every combination of a sweep's values, in their order."""
+    """Return the parameters of each part."""
     if spec.sweep is None:
         return [{} for _index in range(spec.completions)]
-    return [dict(zip(spec.sweep, values, strict=True)) for values in product(*spec.sweep.values())]
+    return sweeps.points_of(spec.sweep)
 
 
 def _refuse_side_by_side(job: Job) -> None:
@@ -172,7 +164,7 @@ def _refuse_side_by_side(job: Job) -> None:
     if job.nodes == 1 and min(job.parallelism, job.completions) == 1:
         return
     mounts = mounting.mounts_of([job.pk]).get(job.pk, [])
-    alone = [one.volume.name for one in mounts if one.volume.is_exclusive]
+    alone = [one.volume.name for one in mounts if one.volume.is_exclusive and not one.version]
     if not alone:
         return
     if job.nodes > 1:
@@ -185,7 +177,35 @@ def _refuse_side_by_side(job: Job) -> None:
     raise Invalid("volume_is_exclusive", text, hint, fields={field: [text]})
 
 
-def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume | None, spec: JobSpec) -> Job:
+def _volumes(spec: JobSpec, writes: Volume | None, first: Sequence[tuple[Job, str]]) -> Sequence[MountWish]:
+    """Return what the job mounts: with the dataset that it writes, and versions that jobs before it will publish."""
+    promised = {one.writes_id for one, _on in first}
+    wishes = [
+        replace(wish, is_promised=wish.version == LATEST and wish.volume in promised) for wish in spec.volumes
+    ]
+    if writes is None:
+        return wishes
+    named = next((wish for wish in wishes if wish.volume == writes.pk), None)
+    if named is None:
+        return [*wishes, MountWish(volume=writes.pk, path=path_for(writes), read_only=False)]
+    if named.read_only or named.version:
+        text = _("“%(name)s” is what it writes: mount it to write (read_only: false).") % {
+            "name": writes.name
+        }
+        raise Invalid("invalid", text, _("Or leave it out of the volumes."), fields={"volumes": [text]})
+    return wishes
+
+
+def _write(
+    actor: Actor,
+    tenant: Tenant,
+    image: Image,
+    size: Size,
+    home: Volume | None,
+    spec: JobSpec,
+    writes: Volume | None,
+    first: Sequence[tuple[Job, str]],
+) -> Job:
     job = Job(
         tenant=tenant,
         owner=actor.user,
@@ -197,15 +217,17 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume 
         priority=spec.priority,
         max_runtime_minutes=longest.granted(tenant, spec.max_runtime_minutes),
         notify=spec.notify,
-        command=list(spec.command),
+        command=programs.of_notebook(spec.notebook) if spec.notebook else list(spec.command),
         completions=number_of_parts(spec),
         parallelism=spec.parallelism,
         retries=spec.retries,
         final_exit_codes=list(spec.final_exit_codes),
-        sweep=None if spec.sweep is None else dict(spec.sweep),
+        sweep=spec.sweep,
         ttl_hours=spec.ttl_hours,
         **asdict(spec.distributed or Distributed(1, 1, "")),
         checkpoints=spec.checkpoints,
+        writes=writes,
+        is_held=bool(first),
         message_code="doing_waiting",
     )
     job.save(force_insert=True)
@@ -220,6 +242,8 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume 
         Part(job=job, index=index, parameters=values) for index, values in enumerate(parameters(spec))
     )
     add_event(job, "submitted", name=job.name, parts=job.completions, size=size.describe())
+    if first:
+        following.hold(job, first)
     parts.request_next(job, is_new=True)
     job.save(update_fields=["last_event", "phase", "message_code", "message_data"])
     write_events(job)

@@ -268,6 +268,8 @@ REASONS = {
 
 # Codes about the pool, not about the request.
 OF_POOL = frozenset({"", "pool_closed", "no_node_ready", "no_node_has_pods", "no_free_pods"})
+# Codes of claims that wait for the node of their files.
+TIED = frozenset(code for code in REASONS if code.startswith("volume_node_") or code == "volume_elsewhere")
 WAIT_FOREVER = ("no_quota", "volume_elsewhere", "volume_node_small")
 # Codes of claims that cannot start until an admin or their person changes something.
 NEVER = frozenset(

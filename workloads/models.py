@@ -74,6 +74,9 @@ class Workload(models.Model):
     repository = models.CharField(max_length=1024, blank=True)
     priority = models.SmallIntegerField(default=0)
     max_runtime_minutes = models.PositiveIntegerField(null=True, help_text=_("Empty: it runs until stopped."))
+    # Where its program serves figures for Prometheus; null: nowhere.
+    metrics_port = models.PositiveIntegerField(null=True)
+    metrics_path = models.CharField(max_length=200, blank=True, default="", db_default="")
     notify = models.BooleanField(
         default=True, db_default=True, help_text=_("Notify its owner when it is ready, fails or stops.")
     )
@@ -115,3 +118,6 @@ class EventRow(models.Model):
 
     class Meta:
         abstract = True
+
+
+from workloads.logs.models import LogChunk, LogLimit, LogStream  # noqa: E402, F401 - Django looks for tables here

@@ -19,8 +19,8 @@ from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import Attempt, Desired, Job, Part, PartPhase
-from jobs.runs import attempts, lifecycle
-from jobs.runs.ends import End, end_of, index_of, is_over, is_running
+from jobs.runs import attempts, following, lifecycle
+from jobs.runs.ends import End, end_of, index_of, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage.cluster.look import hold
@@ -52,7 +52,7 @@ def look(job: Job, mirror: Mirror, shared: Shared) -> bool:
         return False
     except ClusterRefused as refusal:
         log.warning("job %s: the cluster refused: %s", job.pk, refusal.message)
-        attempts.note_trouble(job.pk, explain_trouble("admission", refusal.message))
+        attempts.show_troubles(job, (), explain_trouble("admission", refusal.message).diagnosis)
         return False
     except Exception:
         log.exception("job %s: a fault", job.pk)
@@ -63,6 +63,9 @@ def look(job: Job, mirror: Mirror, shared: Shared) -> bool:
 
 
 def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
+    if job.is_held and job.desired == Desired.DONE:
+        following.follow(job)
+        return True
     live = list(job.parts.filter(phase__in=(*UP, PartPhase.ENDING)).order_by("index"))
     runs = [part.run for part in live if part.run is not None]
     known = {one.run: one for one in Attempt.objects.filter(run__in=runs)}
@@ -81,13 +84,16 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
             take_down(job, part, attempt, pods, mirror)
         else:
             bring_up(wanted_of(job, part, attempt, claim, shared, timezone.now()), pods, mirror)
+    starting = {part.run for part in live if part.phase in UP}
+    attempts.show_troubles(job, [one for one in known.values() if one.run in starting])
     for run, pods in by_run.items():
         set_aside(job, run, pods, mirror)
     names = {f"job-{run}" for run in runs}
     for service in mirror.of("Service", str(job.pk)):
         if (name := service["metadata"]["name"]) not in names:  # of an attempt whose end an admin confirmed
             remove_network(job.tenant.namespace, name, mirror)
-    if job.desired == Desired.DELETED and not live:
+    late = [pod for pods in by_run.values() for pod in pods if not end_proven(pod)]
+    if job.desired == Desired.DELETED and not live and not late:
         return delete(job, mirror)
     return True
 
@@ -104,8 +110,8 @@ def set_aside(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> Non
 
 def delete(job: Job, mirror: Mirror) -> bool:
     """Delete what is left of a deleted job in the cluster, then say so in its row."""
-    for run in Attempt.objects.filter(part__job=job).values_list("run", flat=True):
-        mirror.delete("Job", job.tenant.namespace, f"job-{run}")
+    for kept in mirror.api.list("Job", namespace=job.tenant.namespace, labels={labels.JOB: str(job.pk)}):
+        mirror.delete("Job", job.tenant.namespace, kept["metadata"]["name"], uid=kept["metadata"]["uid"])
     mirror.delete("Secret", job.tenant.namespace, job.object_name)
     with changing(job.pk) as row:
         if row.deleted_at is None:
@@ -125,28 +131,27 @@ def bring_up(wanted: Wanted, pods: Sequence[Object], mirror: Mirror) -> None:
     attempts.note_pods(attempt, pods)
     if attempts.vanished(attempt, pods):
         attempts.pod_vanished(job, attempt)
-        return
-    if not pods:
+    elif not pods:
         bring_up_without_pods(wanted, kept, mirror)
-        return
-    if all(end_proven(pod) for pod in pods):
-        kept = mirror.api.get("Job", wanted.namespace, wanted.name)
-        if is_over(kept):  # else the watch tells when its controller has counted the end
-            settle(job, attempt, pods, end_of(job, pods, kept), mirror)
-        return
-    make_network(wanted, mirror)  # it is made again if somebody deleted it
-    if len(pods) >= job.nodes and all(is_running(pod) or end_proven(pod) for pod in pods):
-        attempts.begin_running(job, attempt)
-        attempts.note_trouble(job.pk, None)
+    elif all(end_proven(pod) for pod in pods):
+        settle_once_over(wanted, mirror)
     else:
-        stalled(wanted, first_trouble(pods, mirror) or no_pod(kept, mirror))
+        make_network(wanted, mirror)  # somebody may have deleted it
+        follow_start(wanted, pods, kept, mirror)
 
 
-def first_trouble(pods: Sequence[Object], mirror: Mirror) -> Trouble | None:
-    """Return what keeps one of the pods from running, of the first index that something does."""
-    late = (pod for pod in sorted(pods, key=index_of) if not (is_running(pod) or end_proven(pod)))
+def follow_start(wanted: Wanted, pods: Sequence[Object], kept: Object | None, mirror: Mirror) -> None:
+    """Note that all pods run, or what keeps one from that."""
+    late = [pod for pod in sorted(pods, key=index_of) if not (is_running(pod) or end_proven(pod))]
+    if not late and len(pods) >= wanted.job.nodes:
+        attempts.note_trouble(wanted.attempt, None)
+        attempts.begin_running(wanted.job, wanted.attempt)
+        return
     found = (trouble(with_reasons(Snapshot(pods=[pod]), mirror)) for pod in late)
-    return next(filter(None, found), None)
+    stands_in_the_way = next(filter(None, found), None)
+    if stands_in_the_way is not None:
+        make_files(wanted, mirror)  # somebody may have deleted what the pod mounts
+    stalled(wanted, stands_in_the_way or no_pod(kept, mirror))
 
 
 def no_pod(kept: Object | None, mirror: Mirror) -> Trouble | None:
@@ -157,21 +162,43 @@ def no_pod(kept: Object | None, mirror: Mirror) -> Trouble | None:
     return None if newest is None else explain_refusal(str(newest.get("message", "")))
 
 
+def settle_once_over(wanted: Wanted, mirror: Mirror) -> None:
+    """Write down the end of an attempt whose pods have ended, once the cluster makes no more of them."""
+    job, attempt = wanted.job, wanted.attempt
+    kept = mirror.api.get("Job", wanted.namespace, wanted.name)
+    if is_over(kept):
+        pods = pods_now(job, attempt, mirror)
+        if all(end_proven(pod) for pod in pods):
+            settle(job, attempt, pods, end_of(job, pods, kept), mirror)
+    elif kept is not None and is_suspended(kept):
+        mirror.delete(
+            "Job", wanted.namespace, wanted.name
+        )  # by hand: the cluster would resume it by hand only
+    # else the watch tells when its controller has counted the end
+
+
+def pods_now(job: Job, attempt: Attempt, mirror: Mirror) -> Sequence[Object]:
+    """Return the pods of an attempt as the cluster has them: the watch may be behind."""
+    run = {labels.RUN: str(attempt.run)}
+    return mirror.api.list("Pod", namespace=job.tenant.namespace, labels=run)
+
+
 def bring_up_without_pods(wanted: Wanted, kept: Object | None, mirror: Mirror) -> None:
     """Make the attempt's Job; of one that is there, tell why it has no pod."""
     job, attempt = wanted.job, wanted.attempt
     if attempt.members or (kept is not None and is_over(kept)):
         settle(job, attempt, (), end_of(job, (), kept), mirror)
     elif kept is None:
-        attempts.note_trouble(job.pk, make(wanted, mirror))
+        attempts.note_trouble(attempt, make(wanted, mirror))
+    elif is_suspended(kept):
+        mirror.delete("Job", wanted.namespace, wanted.name)  # by hand: no pod would ever come
     else:
         stalled(wanted, no_pod(kept, mirror))
 
 
 def missing(wanted: Wanted, mirror: Mirror) -> tuple[Sequence[Object], Object | None]:
     """Ask the cluster for pods and Job of an attempt of which the watch has told nothing."""
-    pods = mirror.api.list("Pod", namespace=wanted.namespace, labels={labels.RUN: str(wanted.run)})
-    return pods, mirror.api.get("Job", wanted.namespace, wanted.name)
+    return pods_now(wanted.job, wanted.attempt, mirror), mirror.api.get("Job", wanted.namespace, wanted.name)
 
 
 def make(wanted: Wanted, mirror: Mirror) -> Trouble | None:
@@ -205,10 +232,7 @@ def has_storage(wanted: Wanted, mirror: Mirror) -> bool:
 
 
 def make_job(wanted: Wanted, mirror: Mirror) -> None:
-    mirror.apply(manifests.secret(wanted))
-    files = manifests.start_files(wanted)
-    if mirror.get("ConfigMap", wanted.namespace, files["metadata"]["name"]) is None:
-        mirror.apply(files)
+    make_files(wanted, mirror)
     make_network(wanted, mirror)
     create(manifests.job(wanted), mirror)
 
@@ -226,6 +250,14 @@ def remove_network(namespace: str, name: str, mirror: Mirror) -> None:
         mirror.delete(kind, namespace, name)
 
 
+def make_files(wanted: Wanted, mirror: Mirror) -> None:
+    """Make the Secret and the ConfigMap that its pod mounts."""
+    mirror.apply(manifests.secret(wanted))
+    files = manifests.start_files(wanted)
+    if mirror.get("ConfigMap", wanted.namespace, files["metadata"]["name"]) is None:
+        mirror.apply(files)
+
+
 def create(body: dict[str, Any], mirror: Mirror) -> None:
     try:
         mirror.create(body)
@@ -241,7 +273,7 @@ def _fail(wanted: Wanted, found: Trouble) -> Trouble | None:
 
 def stalled(wanted: Wanted, found: Trouble | None) -> None:
     """Note what keeps the attempt from starting; end it once that has lasted too long."""
-    since = attempts.note_trouble(wanted.job.pk, found)
+    since = attempts.note_trouble(wanted.attempt, found)
     if found is None or found.outcome == Outcome.WAIT or since is None:
         return
     if (timezone.now() - since).total_seconds() >= found.after_seconds:
@@ -255,24 +287,19 @@ def stalled(wanted: Wanted, found: Trouble | None) -> None:
 def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mirror: Mirror) -> None:
     """Delete the attempt's Job and pods, and go on once their end is proven and no more can come."""
     namespace, name = job.tenant.namespace, attempt.object_name
-    if attempts.vanished(attempt, pods):
-        pods = mirror.api.list("Pod", namespace=namespace, labels={labels.RUN: str(attempt.run)})
     attempts.note_pods(attempt, pods)
     mirror.delete("Job", namespace, name)
     for pod in pods:
         if not pod["metadata"].get("deletionTimestamp") and not terminal(pod):
             mirror.delete("Pod", namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
-    is_gone = mirror.api.get("Job", namespace, name) is None
-    if not is_gone or not all(end_proven(pod) for pod in pods):
+    if not is_over(mirror.api.get("Job", namespace, name)) or not all(end_proven(pod) for pod in pods):
         return  # the watch tells its end
+    pods = pods_now(job, attempt, mirror)
+    attempts.note_pods(attempt, pods)
     if attempts.vanished(attempt, pods):
         attempts.pod_vanished(job, attempt)
-        return
-    if len(pods) < job.nodes:
-        there = mirror.api.list("Pod", namespace=namespace, labels={labels.RUN: str(attempt.run)})
-        if len(there) > len(pods):
-            return  # the watch has not reported all yet
-    settle(job, attempt, pods, end_of(job, pods, None), mirror)
+    elif all(end_proven(pod) for pod in pods):
+        settle(job, attempt, pods, end_of(job, pods, None), mirror)
 
 
 def settle(job: Job, attempt: Attempt, pods: Sequence[Object], end: End, mirror: Mirror) -> None:

@@ -49,11 +49,16 @@ def is_running(pod: Object) -> bool:
 
 
 def is_over(kept: Object | None) -> bool:
-    """Return True if the cluster makes no more pods of an attempt's Job."""
-    if kept is None:
+    """Return True if the cluster makes no more pods of an attempt's Job: it is over, or being deleted."""
+    if kept is None or kept["metadata"].get("deletionTimestamp"):
         return True
     conditions = (kept.get("status") or {}).get("conditions") or []
     return any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions)
+
+
+def is_suspended(kept: Object) -> bool:
+    """Return True for a Job that somebody suspended by hand: it ends its pods, and makes none until it is resumed."""
+    return bool(kept["spec"].get("suspend"))
 
 
 def ran_out_of_time(kept: Object | None) -> bool:

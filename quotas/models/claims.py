@@ -82,6 +82,8 @@ class Claim(models.Model):
     released_at = models.DateTimeField(_("released at"), null=True)
     # Latest end that the room above enforces; null: none is known.
     ends_at = models.DateTimeField(_("ends at"), null=True)
+    # When its holder expects it to end. Forecasts of the queue use it; no promise rests on it.
+    expected_end_at = models.DateTimeField(null=True)
     # Admitted only because it ends before others need its place: its end never moves past this.
     must_end_at = models.DateTimeField(null=True)
     booking = models.ForeignKey(

@@ -299,6 +299,7 @@ def _run(claim: Any, pool: Pool) -> Run:
         admitted_at=claim.admitted_at,
         # The end of a vanished pod is unknown until an admin confirms it.
         ends_at=None if claim.end_unproven_since else claim.ends_at,
+        expected_end=claim.expected_end_at,
         in_pool=claim.pool_id == pool.id,
         booking=claim.booking_id,
         reclaim_at=claim.reclaim_at,
@@ -311,6 +312,7 @@ def _run(claim: Any, pool: Pool) -> Run:
 TAKES = ("pk", "units", "cpu_millicores", "memory_mib", "cards", "card_memory_mib", "card_cores")
 RUN = (
     *TAKES, "tenant_id", "user_id", "pool_id", "admitted_at", "ends_at", "end_unproven_since", "booking_id",
+    "expected_end_at",
     "reclaim_at", "reclaim_for", "holder_kind", "priority",
 )  # fmt: skip
 

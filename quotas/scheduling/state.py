@@ -129,6 +129,8 @@ class Run:
     admitted_at: datetime
     # Latest end, which is enforced; None: unknown.
     ends_at: datetime | None = None
+    # End that its holder expects: for forecasts alone, never for what is admitted.
+    expected_end: datetime | None = None
     in_pool: bool = True
     booking: UUID | None = None
     # Time by which a preempted run must give its units back.

@@ -69,6 +69,22 @@ def add_disk(
     Mount.objects.create(volume=disk, holder=holder, path=DISK_PATH, read_only=False)
 
 
+def ties(holder: UUID) -> Volume | None:
+    """Return the holder's own disk if that alone keeps its runs from nodes: the rest could be mounted elsewhere."""
+    tied = [mount for mount in mounts_of([holder]).get(holder, ()) if mount.volume.affinity]
+    return tied[0].volume if [mount.path for mount in tied] == [DISK_PATH] else None
+
+
+def leave_disk(holder: UUID, holder_name: str) -> Volume:
+    """Let the holder mount a new, empty disk. Return the one that it leaves, which stays with its owner."""
+    [mount] = [mount for mount in _own_of(holder) if mount.path == DISK_PATH]
+    with changing(mount.volume) as row:
+        row.made_for = None  # it is not deleted with the holder
+    Mount.objects.filter(pk=mount.pk).delete()
+    add_disk(row.owner, row.tenant, row.cluster, holder, holder_name, row.requested_mib)
+    return row
+
+
 def copy_own(actor: Actor, holder: UUID, holder_name: str, of: UUID) -> None:
     """Make copies of another holder's home and own disk as they are now, and let the holder mount these instead.
 

@@ -39,6 +39,8 @@ class MountWish:
     path: str
     read_only: bool = True
     version: str = ""  # a number, or LATEST; empty: the volume itself
+    # Somebody publishes that version before the holder starts, who then pins it: there may be none yet.
+    is_promised: bool = False
 
     @property
     def key(self) -> str:
@@ -211,6 +213,10 @@ def _fault_of(actor: Actor, volume: Volume, cluster: Cluster, wish: MountWish) -
         return _("“%(name)s” is in another cluster than the pool.") % name
     if volume.kind == Kind.SCRATCH and (wish.read_only or wish.version):
         return _("“%(name)s” is empty at each start: mount it to write (read_only: false).") % name
+    if not volume.is_inspected:
+        return _("“%(name)s” is adopted: its files are looked at first.") % name
+    if volume.is_read_only and not wish.read_only:
+        return _("“%(name)s” is adopted: mount it read-only until its owner has confirmed it.") % name
     if not may_mount(volume, actor.user.pk, read_only=wish.read_only):
         if volume.shared == Shared.READ:
             return _("“%(name)s” is shared to read: mount it read-only.") % name
@@ -222,7 +228,7 @@ def _fault_of_version(volume: Volume, wish: MountWish) -> str:
     data = {"name": volume.name, "version": wish.version}
     if not wish.read_only:
         return _("A version cannot be written to: mount version %(version)s of “%(name)s” read-only.") % data
-    if versions.find(volume, wish.version) is None:
+    if versions.find(volume, wish.version) is None and not wish.is_promised:
         if wish.version == LATEST:
             return _("“%(name)s” has no version yet.") % data
         return _("“%(name)s” has no version %(version)s.") % data
@@ -233,6 +239,8 @@ def may_mount(volume: Volume, user: Any, *, read_only: bool) -> bool:
     """Return True if a member of the volume's tenant may mount it so."""
     if volume.kind == Kind.SCRATCH and read_only:
         return False  # there is nothing to read
+    if volume.is_read_only and not read_only:
+        return False
     shared = (Shared.READ, Shared.WRITE) if read_only else (Shared.WRITE,)
     return bool(volume.owner_id == user) or volume.shared in shared
 

@@ -32,6 +32,7 @@ from tests.e2e import looks
 from tests.e2e.browsing import signed_in
 from tests.portal.addresses import ALL
 from tests.sampling import rare
+from tests.shared.job_rows import end_in_rows, make_job
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
@@ -58,6 +59,11 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "help/causes/": [("bob", "/help/causes/")],
+    "jobs/": [("bob", "/jobs/"), ("alice", "/jobs/?show=everyone&sort=name"), ("victor", "/jobs/")],
+    "jobs/<uuid:id>/": [("bob", "/jobs/{sweep}/"), ("victor", "/jobs/{failed-job}/")],
+    "jobs/<uuid:id>/activity/": [("bob", "/jobs/{failed-job}/activity/")],
+    "jobs/<uuid:id>/settings/": [("bob", "/jobs/{sweep}/settings/")],
+    "jobs/<uuid:id>/<str:verb>/": [("bob", "/jobs/{sweep}/cancel/")],
     "launch/": [("bob", "/launch/"), ("victor", "/launch/")],
     "notices/": [("bob", "/notices/")],
     "notices/settings/": [("bob", "/notices/settings/")],
@@ -74,7 +80,12 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     ],
     "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
-    "volumes/<uuid:id>/": [("bob", "/volumes/{volume}/"), ("victor", "/volumes/{volume}/")],
+    "volumes/adopt/": [("admin", "/volumes/adopt/")],
+    "volumes/<uuid:id>/": [
+        ("bob", "/volumes/{volume}/"),
+        ("victor", "/volumes/{volume}/"),
+        ("bob", "/volumes/{adopted}/"),
+    ],
     "volumes/<uuid:id>/delete/": [("bob", "/volumes/{volume}/delete/")],
     "volumes/<uuid:id>/files/": [("bob", "/volumes/{volume}/files/"), ("bob", "/volumes/{opening}/files/")],
     "volumes/<uuid:id>/files/delete/": [("bob", "/volumes/{volume}/files/delete/?path=runs/a.csv")],
@@ -97,6 +108,7 @@ NOT_READ = {
     "api/schema/",
     "connections/<uuid:id>/delete/",
     "healthz",
+    "jobs/bulk/",
     "launch/answer/",
     "metrics",
     "workspaces/<uuid:id>/instead/",
@@ -124,6 +136,8 @@ NOT_READ = {
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",
     "volumes/<uuid:id>/clone/",
+    "volumes/<uuid:id>/confirm/",
+    "volumes/<uuid:id>/inspect/",
     "volumes/<uuid:id>/files/close/",
     "volumes/<uuid:id>/files/folder/",
     "volumes/<uuid:id>/main/",
@@ -154,9 +168,11 @@ class Stage:
         self.ids["booking"] = str(booked(self.cast).pk)
         volume = kept(self.cast)
         self.ids |= {"volume": str(volume.pk), "snapshot": str(copied(volume).pk)}
+        self.ids["adopted"] = str(adopted(self.cast).pk)
         values = {"name": "store", "endpoint": "https://s3.example.org", "bucket": "data"}
         made = connections.create(self.cast.bob, "demo", values | dict.fromkeys(connections.KEYS, "key"))
         self.ids["connection"] = str(made.pk)
+        self.ids |= trained(self.cast)
         self.ids["opening"] = str(opening(self.cast).pk)
         self.options = {
             "color_scheme": "light",
@@ -225,6 +241,21 @@ def kept(cast: Cast) -> Volume:
     )
 
 
+def adopted(cast: Cast) -> Volume:
+    """Create a volume of bob's that was there before, and that he has not confirmed yet."""
+    common = {"tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster, "requested_mib": 4096}
+    names = [
+        "checkpoints/",
+        "labels.csv",
+        "메모.txt",
+        "a name that is longer than a phone is wide, by far.tar.gz",
+    ]
+    figures = {"file_system": "ext4", "size_mib": 4001, "used_mib": 1200, "uid": 1000, "more": 7}
+    found = figures | {"names": names, "unreadable": False}
+    state = {"phase": "ready", "adoption": "read_only", "inspection": found, "bound_to": "pv-7"}
+    return Volume.objects.create(**common, **state, name="surveys of 2019", kind="dataset", access="rwx")
+
+
 def opening(cast: Cast) -> Volume:
     """Create a volume of bob's whose files do not open."""
     common = {"tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster, "requested_mib": 4096}
@@ -234,6 +265,22 @@ def opening(cast: Cast) -> Volume:
         volume=volume, by=cast.bob.user, writes=True, problem="image_not_found", problem_data=raw
     )
     return volume
+
+
+def trained(cast: Cast) -> dict[str, str]:
+    """Create a sweep of bob's that waits, and a job of his that failed at its second attempt."""
+    sweep = make_job(
+        cast, cast.bob, "a sweep", sweep={"lr": [0.1, 0.01, 0.001], "seed": [1, 2]}, parallelism=2
+    )
+    failed = make_job(
+        cast,
+        cast.bob,
+        "a-job-of-a-name-that-is-as-long-as-people-like",
+        script="#!/bin/sh\nfalse",
+        command=[],
+    )
+    end_in_rows(failed, attempts=2)
+    return {"sweep": str(sweep.pk), "failed-job": str(failed.pk)}
 
 
 def copied(volume: Volume) -> Snapshot:

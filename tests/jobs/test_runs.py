@@ -14,7 +14,7 @@ from jobs.runs import expiry, lifecycle
 from quotas import admission
 from quotas.models import Claim
 from tests.cast import Cast
-from tests.jobs.driving import FAILS, RUNS, attempts, drive, held, in_phase, submitted, told
+from tests.shared.driving_jobs import FAILS, RUNS, attempts, drive, held, in_phase, submitted, told
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 

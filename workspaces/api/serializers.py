@@ -68,6 +68,11 @@ class ChangeBody(SettingsBody):
         required=False,
         help_text="All that it mounts from the next start on, beside home and disk.",
     )
+    new_disk = serializers.BooleanField(
+        required=False,
+        help_text="True: an empty disk instead of its own, which ties it to a node and stays as a volume. It must be "
+        "stopped, or wait.",
+    )
 
 
 class ExtendBody(StrictSerializer):
@@ -119,6 +124,7 @@ def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
         lifetime=Lifetime(minutes=body["max_runtime_minutes"]) if "max_runtime_minutes" in body else None,
         notify=body.get("notify"),
         volumes=wishes_of(body["volumes"]) if "volumes" in body else None,
+        new_disk=body.get("new_disk", False),
     )
 
 

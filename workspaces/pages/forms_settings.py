@@ -141,6 +141,7 @@ class InsteadForm(forms.Form):
         coerce=lambda text: text == "true",
         empty_value=None,
     )
+    new_disk = forms.BooleanField(required=False)
 
     def change(self) -> Change:
         data = self.cleaned_data
@@ -149,6 +150,7 @@ class InsteadForm(forms.Form):
             size=self._size(),
             lifetime=None if minutes is None else Lifetime(minutes=minutes),
             notify=data["notify"],
+            new_disk=data["new_disk"],
         )
 
     def _size(self) -> SizeAsked | None:

@@ -20,6 +20,7 @@ from accounts.access import Actor
 from accounts.errors import SHOWN_IN_PLACE, Refusal
 from accounts.notices import inbox
 from accounts.rest.actors import actor_of
+from quotas import reasons
 from quotas.estimates import Estimator
 from storage.mounts import homes
 from workloads.repositories import holds_credentials
@@ -77,6 +78,8 @@ def workspace_page(
         others = alternatives(looks, workspace.tenant, workspace.owner, size, minutes, workspace.pk)
         cluster = workspace.pool.cluster_id
         context["alternatives"] = [other for other in others if other.size.pool.cluster_id == cluster]
+        code = context["shown"]["queue"]["reason"]["code"] if context["shown"]["queue"] else ""
+        context["tied_by"] = homes.ties(workspace.pk) if code in reasons.TIED else None
     if tab == "settings":
         address = request.build_absolute_uri(reverse("api-v1:workspaces"))
         context["curl"] = curl(address, body_of_workspace(actor, workspace))

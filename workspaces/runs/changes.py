@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import Conflict, Invalid
-from quotas import admission
+from quotas import admission, passes
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.models import Claim
 from storage.models import Kind
@@ -50,12 +50,14 @@ class Change:
     lifetime: Lifetime | None = None
     notify: bool | None = None
     volumes: Sequence[MountWish] | None = None
+    new_disk: bool = False  # an empty one instead of its own, which ties it to a node
 
     @property
     def named(self) -> dict[str, object]:
         """Requested fields, and the new name, for the audit trail."""
         fields = ("size", "disk_mib", "lifetime", "notify", "volumes")
         names = [name for name in fields if getattr(self, name) is not None]
+        names += ["new_disk"] if self.new_disk else []
         return {"changed": names} | ({"name": self.name} if self.name is not None else {})
 
 
@@ -75,6 +77,7 @@ def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
                 wanted.lifetime is not None and _give_lifetime(row, wanted.lifetime),
                 wanted.notify is not None and _notify(row, wanted.notify),
                 wanted.volumes is not None and _mount(actor, row, wanted.volumes),
+                wanted.new_disk and _leave_disk(row),
             ]
             return any(changed)
     except IntegrityError as error:
@@ -185,6 +188,22 @@ def _grow_disk(row: Workspace, disk_mib: int) -> bool:
     row.disk_mib = disk_mib
     add_event(row, "disk_grown", mib=disk_mib)
     return grows
+
+
+def _leave_disk(row: Workspace) -> bool:
+    """Give it a new, empty disk, so that it can start on any node. The old one stays among its owner's volumes."""
+    disk_mib = homes.disk_mib(mounting.mounts_of([row.pk]).get(row.pk, ()))
+    if not disk_mib:
+        text = _("It has no local disk.")
+        raise Invalid("no_disk", text, _("Add one in its settings."), fields={"new_disk": [text]})
+    if row.ending or (row.desired != Desired.STOPPED and row.phase != Phase.WAITING):
+        text = _("Its disk can be replaced while it is stopped, or waits.")
+        raise Conflict("stop_first", text, _("Stop it, and try again."), fields={"new_disk": [text]})
+    refuse_beyond_storage(row.tenant, row.owner, {Kind.DISK: disk_mib})
+    left = homes.leave_disk(row.pk, row.name)
+    add_event(row, "disk_left", volume=left.name)
+    passes.want_for_cluster(row.pool.cluster_id)
+    return True
 
 
 def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:

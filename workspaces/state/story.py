@@ -95,6 +95,9 @@ LINES: dict[str, Line] = {
     ),
     "volumes_stay": Line(_("It keeps the volumes that it mounts.")),
     "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
+    "disk_left": Line(
+        _("It gets a new, empty local disk, and can start on another node. “%(volume)s” stays under Storage.")
+    ),
     "disk_grown": Line(_("Its local disk grows to %(mib)s MiB.")),
     "lifetime_changed": Line(_("Its lifetime is %(span)s from now on.")),
     "lifetime_capped": Line(

@@ -8,10 +8,9 @@ from uuid import uuid4
 import pytest
 
 from clusters.api import Api
-from monitoring.drift.of_jobs import of_jobs
 from tests.cast import Cast
-from tests.jobs.driving import RUNS, attempts, drive, in_phase, submitted
 from tests.monitoring.drift.stage import look_for_a_while, planted
+from tests.shared.driving_jobs import RUNS, attempts, drive, in_phase, submitted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 
@@ -47,14 +46,3 @@ def test_a_job_that_runs_is_no_finding_and_what_no_attempt_wants_is(house: Cast,
         ("unwanted", "Service", f"job-{left}"),
         ("unwanted", "NetworkPolicy", f"job-{left}"),
     }
-
-
-def test_an_object_of_a_job_elsewhere_is_not_wanted(house: Cast) -> None:
-    job = submitted(house, ends=RUNS)
-    known = of_jobs(house.cluster)
-    metadata = {"name": f"job-{job.pk}", "labels": {"berth.dev/job": str(job.pk)}}
-    assert known.want({"kind": "Secret", "metadata": metadata | {"namespace": job.tenant.namespace}})
-    assert not known.want({"kind": "Secret", "metadata": metadata | {"namespace": "elsewhere"}})
-    assert not known.want(
-        {"kind": "Secret", "metadata": {"name": "job-x", "namespace": job.tenant.namespace}}
-    )
