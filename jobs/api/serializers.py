@@ -10,10 +10,10 @@ from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
 from jobs import programs, sweeps
-from jobs.models import Event, On, PartPhase, Phase
+from jobs.models import Event, Framework, On, PartPhase, Phase
 from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
-from jobs.submit import PRIORITY, JobSpec
+from jobs.submit import PRIORITY, Distributed, JobSpec
 from jobs.sweeps import MOST_PARTS
 from workloads.serializers import (
     ExpositionShape,
@@ -26,8 +26,8 @@ from workloads.serializers import (
 )
 
 LONGEST_MINUTES = 365 * 24 * 60
-# Fields of the contract that are not built yet: accepted if empty, else answered 501.
-LATER = ("distributed",)
+MOST_NODES = 64
+MOST_PROCESSES = 128
 
 
 class Sweep(StrictSerializer):
@@ -79,6 +79,20 @@ class WritesBody(StrictSerializer):
     """Dataset that it writes: its success publishes a version. Mounted at `/volumes/NAME` if `volumes` has no path."""
 
     volume = serializers.UUIDField()
+
+
+class DistributedBody(StrictSerializer):
+    """Processes that work on a part together, on one or several nodes."""
+
+    nodes = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MOST_NODES)
+    processes_per_node = serializers.IntegerField(
+        required=False, default=1, min_value=1, max_value=MOST_PROCESSES
+    )
+    framework = serializers.ChoiceField(choices=Framework.choices)
+
+
+class CheckpointsBody(StrictSerializer):
+    volume = serializers.UUIDField(help_text="One of `volumes`, which the job may write to.")
 
 
 class JobBody(SizeBody, RequestBody):
@@ -141,7 +155,12 @@ class JobBody(SizeBody, RequestBody):
         max_value=LONGEST_MINUTES // 60,
         help_text="It is deleted so long after its end. Null: it stays.",
     )
-    distributed = serializers.JSONField(required=False, allow_null=True, help_text="Not built yet.")
+    distributed = DistributedBody(
+        required=False, allow_null=True, default=None, help_text="The size is that of one node."
+    )
+    checkpoints = CheckpointsBody(
+        required=False, allow_null=True, default=None, help_text="Null: checkpoints are in the home."
+    )
     after = AfterBody(
         many=True, required=False, default=list, help_text="It begins once these jobs are over, at most 20."
     )
@@ -183,14 +202,18 @@ def spec_of(body: Mapping[str, Any]) -> JobSpec:
     if body["sweep"]:
         sweep = body["sweep"]
         values |= {"sweep": sweep.get("parameters", sweep.get("points")), "parallelism": sweep["parallelism"]}
+    distributed = Distributed(**body["distributed"]) if body["distributed"] else None
+    not_built = ["distributed"] if distributed and distributed.nodes > 1 else []
     return JobSpec(
         **values,
         size=size_asked(body),
+        distributed=distributed,
+        checkpoints=body["checkpoints"] and body["checkpoints"]["volume"],
         volumes=wishes_of(body["volumes"]),
         exposition=exposition_of(body),
         after=[After(one["job"], one["on"]) for one in body["after"]],
         writes=body["writes"]["volume"] if body["writes"] else None,
-        not_built=[name for name in LATER if body.get(name)],
+        not_built=not_built,
     )
 
 
@@ -207,6 +230,13 @@ class IndicesShape(serializers.Serializer[Any]):
     succeeded = serializers.IntegerField()
     failed = serializers.IntegerField()
     active = serializers.IntegerField()
+
+
+class RankShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField(help_text="Rank of its node.")
+    node = serializers.CharField(allow_null=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField(allow_null=True, help_text="Null: it has not ended.")
 
 
 class AttemptShape(serializers.Serializer[Any]):
@@ -226,6 +256,7 @@ class AttemptShape(serializers.Serializer[Any]):
         help_text="Last lines of one that failed. Null in lists, and for others.",
     )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
+    ranks = RankShape(many=True, help_text="Its pods, one for each node.")
 
 
 class JobProgressShape(serializers.Serializer[Any]):
@@ -287,6 +318,8 @@ class JobShape(serializers.Serializer[Any]):
     retries = serializers.IntegerField()
     final_exit_codes = serializers.ListField(child=serializers.IntegerField())
     sweep = serializers.JSONField(allow_null=True)
+    distributed = DistributedBody(allow_null=True)
+    checkpoints = CheckpointsBody(allow_null=True)
     after = AfterShape(many=True)
     writes = WritesShape(allow_null=True)
     priority = serializers.IntegerField()

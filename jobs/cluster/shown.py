@@ -15,7 +15,7 @@ from . import manifests
 
 
 def manifests_of(job: Job) -> dict[str, Any]:
-    """Return a List with the ConfigMap and the Job of the newest attempt, or of the first to come."""
+    """Return a List with all objects of the newest attempt, or of the first to come, but for its Secret."""
     attempt = Attempt.objects.filter(part__job=job).select_related("part").order_by("-pk").first()
     part = attempt.part if attempt else job.parts.order_by("index")[0]
     claim = Claim.objects.filter(pk=part.run).first() if part.run else None
@@ -31,5 +31,9 @@ def manifests_of(job: Job) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "List",
-        "items": [manifests.start_files(wanted), manifests.job(wanted)],
+        "items": [
+            manifests.start_files(wanted),
+            *(manifests.network(wanted) if wanted.is_gang else ()),
+            manifests.job(wanted),
+        ],
     }

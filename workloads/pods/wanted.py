@@ -46,6 +46,11 @@ class Wanted:
         return self.shared.unwell_nodes(self.workload.pool)
 
     @property
+    def only_nodes(self) -> Sequence[str]:
+        """Nodes that its pods must start on, together; none: its pod prefers `node`, and others of the pool will do."""
+        return ()
+
+    @property
     def secret_env(self) -> Mapping[str, str]:
         """Secret variables in clear, which a Secret holds."""
         raise NotImplementedError
