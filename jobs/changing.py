@@ -9,8 +9,9 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from accounts.live import publish_to_all
+from clusters.models import Cluster
 from workloads import changing as workloads
+from workloads.live import groups
 from workloads.models import EventRow
 
 from .models import Event, Job
@@ -35,19 +36,26 @@ def _written(job: Job) -> None:
 
 
 def announce(job: Job) -> None:
-    groups = [f"job.{job.pk}", f"tenant.{job.tenant_id}", "staff"]
-    publish_to_all(groups, {"type": "job.changed", "id": str(job.pk)})
+    groups.announce("job", job)
+
+
+def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
+    """Refresh the pages of the cluster's jobs: their message changes."""
+    rows = Job.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
+    tenants = rows.values_list("tenant", flat=True).distinct().order_by()
+    groups.announce_all("job", tenants, rows.filter(ended_at__isnull=True).values_list("pk", flat=True))
 
 
 def add_event(
     job: Job, code: str, *, run: UUID | None = None, level: EventRow.Level = Level.INFO, **data: Any
-) -> None:
+) -> Event:
     """Add the next event, numbered without a gap. Inside `changing`, or on a new row before `write_events`."""
     job.last_event += 1
     event = Event(
         job=job, number=job.last_event, run=run, at=timezone.now(), level=level, code=code, data=data
     )
     job.new_events.append(event)
+    return event
 
 
 def write_events(job: Job) -> None:

@@ -17,7 +17,7 @@ from workloads.sizes.sizing import Size
 
 
 def duplicate(actor: Actor, job: Job, name: str | None = None) -> Job:
-    """Submit it again as a new job, with the same checks, limits and queue."""
+    """Submit it again as a new job, with the same checks, limits and queue. It waits for no other job."""
     access.require_own(actor, job)
     secret_env = job.secret.clear_env()
     mounts = mounting.mounts_of([job.pk]).get(job.pk, [])
@@ -40,7 +40,9 @@ def duplicate(actor: Actor, job: Job, name: str | None = None) -> Job:
         priority=job.priority,
         max_runtime_minutes=longest.at_most(job.tenant, job.max_runtime_minutes),
         notify=job.notify,
+        exposition=job.exposition,
         volumes=[wish for _name, wish in mounting.wished(mounts)],
+        writes=job.writes_id,
         connections=connections.used_by(actor, job.pk),
     )
     return submit(actor, spec)

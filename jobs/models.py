@@ -6,10 +6,11 @@ import json
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q, Value
 from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
+from storage.models import Snapshot, Volume
 from workloads.models import EventRow, Workload
 
 
@@ -45,6 +46,13 @@ class Job(Workload):
     # Values by name, of which each combination is a part; null: parts differ by their index alone.
     sweep = models.JSONField(null=True)
     ttl_hours = models.PositiveIntegerField(null=True, help_text=_("Deleted so long after its end."))
+    # The dataset that it writes, and the version of it that its success published.
+    writes = models.ForeignKey(Volume, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    version = models.ForeignKey(
+        Snapshot, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    # It has not begun, because it waits for the jobs of its dependencies.
+    is_held = models.BooleanField(default=False, db_default=False)
 
     desired = models.CharField(_("desired"), max_length=9, choices=Desired, default=Desired.DONE)
     phase = models.CharField(_("phase"), max_length=10, choices=Phase, default=Phase.WAITING)
@@ -52,7 +60,7 @@ class Job(Workload):
     message_data = models.JSONField(default=dict)
     # Why it failed, as {code, data, at}; else null.
     failure = models.JSONField(null=True)
-    # Troubles of the present attempts: {code: RFC 3339 time since when}.
+    # Troubles of the present attempts, and refusals of the cluster: {code: RFC 3339 time since when}.
     troubles = models.JSONField(default=dict)
     started_at = models.DateTimeField(_("started at"), null=True)
     ended_at = models.DateTimeField(_("ended at"), null=True)
@@ -76,6 +84,28 @@ class Job(Workload):
     def object_name(self) -> str:
         """Name of its Secret."""
         return f"job-{self.id}"
+
+
+class On(models.TextChoices):
+    """How a job has to be over before another begins."""
+
+    SUCCESS = "success", _("success")
+    END = "end", _("end")
+
+
+class Dependency(models.Model):
+    """Job that has to be over before another begins. Older than the other, so none can wait in a circle."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="after")
+    predecessor = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="followed_by")
+    on = models.CharField(max_length=7, choices=On, default=On.SUCCESS)
+
+    class Meta:
+        ordering: ClassVar = ["job", "pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["job", "predecessor"], name="one_dependency_per_pair_of_jobs"),
+            models.CheckConstraint(condition=~Q(job=F("predecessor")), name="no_job_waits_for_itself"),
+        ]
 
 
 class JobSecret(models.Model):
@@ -132,11 +162,34 @@ class Part(models.Model):
     # Its present claim, or the last; the attempt under way, or the last.
     run = models.UUIDField(null=True)
     number = models.PositiveIntegerField(default=0)
+    # Newest values that its program reported, by name.
+    metrics = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
+    # Part of its work that is done, from 0 to 1; and since when its run reports that: {run, at, since, begun_with}.
+    progress = models.FloatField(null=True)
+    pace = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
 
     class Meta:
         ordering: ClassVar = ["job", "index"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["job", "index"], name="one_part_per_index_of_a_job")
+        ]
+
+
+class Series(models.Model):
+    """Values of one name that a part reported. Old ones are thinned: one of each `stride` is kept."""
+
+    part = models.ForeignKey(Part, on_delete=models.CASCADE, related_name="series")
+    name = models.CharField(max_length=64)
+    # [step, value, seconds since 1970] in order of arrival.
+    points = models.JSONField(default=list)
+    newest = models.JSONField(default=list)
+    stride = models.PositiveIntegerField(default=1)
+    seen = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["part", "name"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["part", "name"], name="one_series_of_a_name_per_part")
         ]
 
 
@@ -151,9 +204,17 @@ class Attempt(models.Model):
     pod_uid = models.CharField(max_length=64, blank=True)
     pod_ended = models.BooleanField(default=True)
     exit_code = models.IntegerField(null=True)
+    # Why it ended; while it starts, what keeps it from starting, and since when.
     reason = models.CharField(max_length=64, blank=True)
     data = models.JSONField(default=dict)
+    trouble_since = models.DateTimeField(null=True)
+    # Present problems of its node and GPUs: [{code, data, level}].
+    conditions = models.JSONField(default=list, db_default=Value([], models.JSONField()))
     counted = models.BooleanField(default=False)
+    # GPUs that it had, by their UUIDs; the last lines of its output, if its end brought some.
+    gpus = models.JSONField(default=list, db_default=Value([], models.JSONField()))
+    gpu_use_percent = models.FloatField(null=True)
+    tail = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)

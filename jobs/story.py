@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.utils.formats import date_format
 from django.utils.functional import Promise
+from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 
 from clusters import explain
@@ -22,13 +25,15 @@ LINES: dict[str, Line] = {
     "admitted": Line(_("Part %(index)s: %(pool)s has room, and node %(node)s was chosen.")),
     "running": Line(_("Part %(index)s runs on node %(node)s (attempt %(attempt)s).")),
     "part_succeeded": Line(_("Part %(index)s succeeded.")),
-    "succeeded": Line(_("All parts succeeded.")),
+    "succeeded": Line(_("It succeeded.")),
     "failed": Line(
         _("Parts that failed: %(failed)s of %(parts)s."), _("Retry what failed once it is mended.")
     ),
     "cancelled": Line(_("Cancelled.")),
     "cancel_requested": Line(_("Cancelled by %(by)s.")),
     "delete_requested": Line(_("Deleted by %(by)s.")),
+    "rest_stopped": Line(_("%(by)s stopped the parts that were not done: %(count)s.")),
+    "rest_stopped_but": Line(_("%(by)s stopped all parts that were not done but %(kept)s: %(count)s.")),
     "retry_requested": Line(_("%(by)s lets it run again.")),
     "expired": Line(_("Its time to live has passed, so it is deleted.")),
     "deleted": Line(_("Deleted.")),
@@ -36,6 +41,26 @@ LINES: dict[str, Line] = {
     "doing_starting": Line(_("Starting.")),
     "doing_running": Line(_("Parts that run: %(running)s; done: %(done)s of %(parts)s.")),
     "doing_cancelling": Line(_("Ending what still runs.")),
+    # What it waits for, and what it publishes.
+    "waits_for_jobs": Line(
+        _("Waiting for %(names)s."),
+        _("It starts by itself once they are over. It is not in the queue until then."),
+    ),
+    "released": Line(_("%(names)s: over, as it waited for.")),
+    "not_started": Line(
+        _("It was not started: it waited for “%(name)s”, which did not succeed."),
+        _("Retry that job: this one then waits for it again."),
+    ),
+    "no_version_to_read": Line(
+        _("It was not started: it reads the latest version of a dataset, and “%(name)s” published none."),
+        _("Retry that job: this one then waits for it again."),
+    ),
+    "waits_again": Line(_("“%(name)s” runs again, so it waits again.")),
+    "publishes": Line(_("Version %(number)s of “%(volume)s” is published.")),
+    "not_published": Line(
+        _("All parts succeeded, but no version of “%(volume)s” was published. %(reason)s"),
+        _("Publish it on the page of the dataset."),
+    ),
     # How an attempt ended.
     "exit_code": Line(_("Part %(index)s ended with exit code %(exit_code)s."), _("Its output says why.")),
     "exit_code_is_final": Line(
@@ -61,10 +86,19 @@ LINES: dict[str, Line] = {
             "Part %(index)s failed on node %(node)s, which is out of order. It starts again; no retry is counted."
         )
     ),
+    "node_drains": Line(
+        _(
+            "Node %(node)s is taken out of use for maintenance at %(time)s: part %(index)s starts again elsewhere then."
+        ),
+        _("No retry is counted. What it has not saved by then is lost."),
+    ),
     "ended_by_drain": Line(_("Node %(node)s is taken out of use, so part %(index)s starts again elsewhere.")),
     "end_unproven": Line(
         _("The pod of a part vanished, so nobody knows if its program has ended. Its GPUs stay reserved."),
         _("Ask an admin to confirm that its node is off."),
+    ),
+    "end_confirmed": Line(
+        _("An admin confirmed that part %(index)s has ended. It starts again; no retry is counted.")
     ),
     "refused_again": Line(_("A part cannot be queued any more: %(reason)s")),
     # Preempted borrowed GPUs, and a budget that is spent.
@@ -92,10 +126,16 @@ LINES: dict[str, Line] = {
 def sentence(code: str, data: Mapping[str, Any]) -> str:
     """Return a sentence in the reader's language; "" for no code."""
     if (line := LINES.get(code)) is not None:
-        return str(line.sentence) % data if data else str(line.sentence)
+        return str(line.sentence) % _for_people(data) if data else str(line.sentence)
     if not code:
         return ""
     return reasons.sentence(code, data) if reasons.knows(code) else explain.sentence(code, data)
+
+
+def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "until" in data:
+        return {**data, "time": date_format(localtime(datetime.fromisoformat(data["until"])), "H:i T")}
+    return data
 
 
 def hint(code: str, data: Mapping[str, Any]) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -21,23 +20,24 @@ from accounts.trail import audit
 from quotas.allowed import storage
 from storage import connections
 from storage.changes import hint_of_limit
-from storage.models import Kind, Volume
+from storage.models import LATEST, Kind, Volume
 from storage.mounts import homes, mounting
+from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
 from workloads import longest
 from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
-from workloads.models import Image
+from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 
+from . import programs, sweeps
 from .access import require_submit
 from .changing import add_event, announce, write_events
 from .models import Job, JobSecret, Part
-from .runs import parts
+from .runs import following, parts, publishing
+from .runs.following import After
+from .sweeps import MOST_PARTS, Grid, Points
 
-MOST_PARTS = 1000
-LONGEST_SCRIPT_BYTES = 256 * 1024
-LONGEST_COMMAND_BYTES = 64 * 1024
 # Below what a person asks for without a word, so that nobody's notebook waits behind a job.
 PRIORITY = -10
 
@@ -52,11 +52,12 @@ class JobSpec:
     size: SizeAsked
     command: Sequence[str] = ()
     script: str = field(default="", repr=False)
+    notebook: str = ""
     completions: int = 1
     parallelism: int = 1
     retries: int = 3
     final_exit_codes: Sequence[int] = ()
-    sweep: Mapping[str, Sequence[Any]] | None = None
+    sweep: Grid | Points | None = None
     ttl_hours: int | None = 168
     env: Mapping[str, str] = field(default_factory=dict)
     secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -65,7 +66,10 @@ class JobSpec:
     max_runtime_minutes: int | None = None
     notify: bool = True
     volumes: Sequence[MountWish] = ()
+    after: Sequence[After] = ()
+    writes: UUID | None = None
     connections: Sequence[UUID] = ()
+    exposition: Exposition | None = None
     not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
 
@@ -83,7 +87,10 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
             home = homes.main_home(actor.user, tenant, size.pool.cluster)
             asked: dict[str, int] = {Kind.HOME: 0 if home else size.pool.cluster.home_mib}
             storage.refuse_beyond(tenant, actor.user, asked, field="tenant", hint=hint_of_limit())
-            return _write(actor, tenant, image, size, home, spec)
+            first = following.check(actor, tenant, spec.after)
+            writes = None if spec.writes is None else publishing.check(actor, tenant, spec.writes)
+            spec = replace(spec, volumes=_volumes(spec, writes, first))
+            return _write(actor, tenant, image, size, home, spec, writes, first)
     except Refusal as refusal:
         audit.record(actor, "job.submit", tenant=tenant, outcome="refused", data={"code": refusal.code})
         raise
@@ -92,7 +99,7 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
 def check(spec: JobSpec) -> Image:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
     fields = check_name(spec.name) | check_repository(spec.repository) | check_env(spec.env, spec.secret_env)
-    fields |= check_program(spec) | check_parts(spec)
+    fields |= programs.check(spec.command, spec.script, spec.notebook) | check_parts(spec)
     image = Image.objects.filter(slug=spec.image, is_active=True).first()
     if image is None:
         fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
@@ -101,18 +108,6 @@ def check(spec: JobSpec) -> Image:
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
         )
     return image
-
-
-def check_program(spec: JobSpec) -> dict[str, list[str]]:
-    if bool(spec.command) == bool(spec.script.strip()):
-        return {"command": [_("Give either a command or a script.")]}
-    if any("\0" in text for text in (*spec.command, spec.script)):
-        return {"command": [_("It has a NUL character, which no command can hold.")]}
-    if sum(len(text.encode()) for text in spec.command) > LONGEST_COMMAND_BYTES:
-        return {"command": [_("It is longer than 64 KiB. Put it into a file, or use a script.")]}
-    if len(spec.script.encode()) > LONGEST_SCRIPT_BYTES:
-        return {"script": [_("It is longer than 256 KiB. Put it into a file of your home.")]}
-    return {}
 
 
 def check_parts(spec: JobSpec) -> dict[str, list[str]]:
@@ -125,17 +120,14 @@ def check_parts(spec: JobSpec) -> dict[str, list[str]]:
 
 
 def number_of_parts(spec: JobSpec) -> int:
-    number = spec.completions
-    for values in (spec.sweep or {}).values():
-        number *= len(values)
-    return number
+    return spec.completions if spec.sweep is None else sweeps.number_of(spec.sweep)
 
 
 def parameters(spec: JobSpec) -> list[dict[str, Any]]:
-    """Return the parameters of each part: every combination of a sweep's values, in their order."""
+    """Return the parameters of each part."""
     if spec.sweep is None:
         return [{} for _index in range(spec.completions)]
-    return [dict(zip(spec.sweep, values, strict=True)) for values in product(*spec.sweep.values())]
+    return sweeps.points_of(spec.sweep)
 
 
 def _refuse_side_by_side(job: Job) -> None:
@@ -143,7 +135,7 @@ def _refuse_side_by_side(job: Job) -> None:
     if min(job.parallelism, job.completions) == 1:
         return
     mounts = mounting.mounts_of([job.pk]).get(job.pk, [])
-    alone = [one.volume.name for one in mounts if one.volume.is_exclusive]
+    alone = [one.volume.name for one in mounts if one.volume.is_exclusive and not one.version]
     if alone:
         text = _("“%(name)s” can be mounted by one run at a time, so its parts run one after the other.")
         raise Invalid(
@@ -154,7 +146,35 @@ def _refuse_side_by_side(job: Job) -> None:
         )
 
 
-def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume | None, spec: JobSpec) -> Job:
+def _volumes(spec: JobSpec, writes: Volume | None, first: Sequence[tuple[Job, str]]) -> Sequence[MountWish]:
+    """Return what the job mounts: with the dataset that it writes, and versions that jobs before it will publish."""
+    promised = {one.writes_id for one, _on in first}
+    wishes = [
+        replace(wish, is_promised=wish.version == LATEST and wish.volume in promised) for wish in spec.volumes
+    ]
+    if writes is None:
+        return wishes
+    named = next((wish for wish in wishes if wish.volume == writes.pk), None)
+    if named is None:
+        return [*wishes, MountWish(volume=writes.pk, path=path_for(writes), read_only=False)]
+    if named.read_only or named.version:
+        text = _("“%(name)s” is what it writes: mount it to write (read_only: false).") % {
+            "name": writes.name
+        }
+        raise Invalid("invalid", text, _("Or leave it out of the volumes."), fields={"volumes": [text]})
+    return wishes
+
+
+def _write(
+    actor: Actor,
+    tenant: Tenant,
+    image: Image,
+    size: Size,
+    home: Volume | None,
+    spec: JobSpec,
+    writes: Volume | None,
+    first: Sequence[tuple[Job, str]],
+) -> Job:
     job = Job(
         tenant=tenant,
         owner=actor.user,
@@ -166,13 +186,16 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume 
         priority=spec.priority,
         max_runtime_minutes=longest.granted(tenant, spec.max_runtime_minutes),
         notify=spec.notify,
-        command=list(spec.command),
+        **Exposition.fields(spec.exposition),
+        command=programs.of_notebook(spec.notebook) if spec.notebook else list(spec.command),
         completions=number_of_parts(spec),
         parallelism=spec.parallelism,
         retries=spec.retries,
         final_exit_codes=list(spec.final_exit_codes),
-        sweep=None if spec.sweep is None else dict(spec.sweep),
+        sweep=spec.sweep,
         ttl_hours=spec.ttl_hours,
+        writes=writes,
+        is_held=bool(first),
         message_code="doing_waiting",
     )
     job.save(force_insert=True)
@@ -187,6 +210,8 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, home: Volume 
         Part(job=job, index=index, parameters=values) for index, values in enumerate(parameters(spec))
     )
     add_event(job, "submitted", name=job.name, parts=job.completions, size=size.describe())
+    if first:
+        following.hold(job, first)
     parts.request_next(job, is_new=True)
     job.save(update_fields=["last_event", "phase", "message_code", "message_data"])
     write_events(job)

@@ -29,6 +29,7 @@ from prometheus_client.registry import Collector
 
 import clusters.measures
 import monitoring.measures
+import workloads.live.sockets
 import workspaces.measures
 from accounts.errors import NotAllowed, NotSignedIn, Refusal
 from accounts.notices.models import Notice
@@ -38,7 +39,7 @@ from clusters.models import Gpu, Node, UnknownCause, Watcher
 from monitoring.health.rules import silent
 from monitoring.models import AgentState, Finding, Trouble, What
 from portal.health import parts_that_matter
-from quotas.models import Claim
+from quotas.models import Claim, of_all_members
 from vitals.clock import is_near_now
 from vitals.figures import INFINITE, Counter, Histogram
 from vitals.models import Figure, Process
@@ -58,7 +59,7 @@ COUNTERS = (
     monitoring.measures.REPORTS,
     monitoring.measures.VALIDATIONS,
 )
-GAUGES = (workspaces.measures.SOCKETS,)
+GAUGES = (workloads.live.sockets.SOCKETS,)
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
@@ -124,7 +125,7 @@ class Rows(Collector):
         )
         live = Claim.objects.exclude(state=Claim.State.RELEASED).order_by()
         grouped = live.values("pool__slug", "pool__units_per_gpu", "state").annotate(
-            number=Count("pk"), units=Sum("units"), since=Min("created_at")
+            number=Count("pk"), units=Sum(of_all_members("units")), since=Min("created_at")
         )
         for row in grouped:
             count.add_metric([row["pool__slug"], row["state"]], row["number"])

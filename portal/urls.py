@@ -34,6 +34,7 @@ urlpatterns = [
     path("", include("storage.urls")),
     path("", include("monitoring.urls")),
     path("", include("workspaces.urls")),
+    path("", include("jobs.urls")),
 ]
 
 handler400 = "accounts.rest.errors.bad_request"

@@ -44,8 +44,11 @@ def snapshot(actor: Actor, volume: Volume, note: str = "") -> Snapshot:
     return made
 
 
-def publish(actor: Actor, volume: Volume, note: str = "") -> Snapshot:
-    """Freeze the dataset as its next version, while nobody writes to it."""
+def publish(actor: Actor, volume: Volume, note: str = "", *, is_after_run: bool = False) -> Snapshot:
+    """Freeze the dataset as its next version, while nobody writes to it.
+
+    `is_after_run`: nobody has begun since its last writer ended, so the copy waits until its node has let go of it.
+    """
     access.require_manage(actor, volume)
     with transaction.atomic():
         admission.lock(
@@ -57,7 +60,7 @@ def publish(actor: Actor, volume: Volume, note: str = "") -> Snapshot:
                 text = _("“%(volume)s” is no dataset: only datasets have versions.") % {"volume": row.name}
                 raise Invalid("no_dataset", text, _("Take a snapshot of it instead."))
             refuse_uncopied(row)
-            _refuse_written(row)
+            _refuse_written(row, but_attached=is_after_run)
             last = row.snapshots.aggregate(last=Max("number"))["last"] or 0
         made = Snapshot.objects.create(volume=row, by=actor.user, note=note, number=last + 1)
         _record(actor, row, "publish", note=note, number=made.number)
@@ -104,8 +107,9 @@ def delete(actor: Actor, volume: Volume, taken: Snapshot) -> bool:
 # --- checks
 
 
-def _refuse_written(row: Volume) -> None:
-    writers = sorted(lease.holder_name for lease in Leases().held([row.pk]) if lease.writes)
+def _refuse_written(row: Volume, *, but_attached: bool) -> None:
+    held = [lease for lease in Leases().held([row.pk]) if not (but_attached and lease.nodes)]
+    writers = sorted(lease.holder_name for lease in held if lease.writes)
     if writers:
         raise Conflict(
             "in_use",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
+from django.db.models import Q
+
 from accounts.locks import locked
 
 from . import enqueue
@@ -46,6 +48,17 @@ def volume_of(version: Snapshot) -> Volume:
     )
     enqueue.look([made.pk])
     return made
+
+
+def pin(holder: UUID, version: Snapshot) -> None:
+    """Let the holder mount this version wherever it asked for the latest of its dataset. Without effect once it is
+    deleted."""
+    locked(Volume.objects.filter(pk=version.volume_id)).get()
+    if not Snapshot.objects.filter(pk=version.pk, phase=Phase.READY).exists():
+        return
+    of_dataset = Q(volume=version.volume_id) | Q(volume__source__volume=version.volume_id)
+    for mount in Mount.objects.filter(of_dataset, holder=holder, version=LATEST):
+        Mount.objects.filter(pk=mount.pk).update(volume=volume_of(version), version=str(version.number))
 
 
 def renew(holder: UUID) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -47,6 +48,19 @@ class Image(models.Model):
         return self.name
 
 
+@dataclass(frozen=True)
+class Exposition:
+    """Where a program serves figures for Prometheus, in its own container."""
+
+    port: int
+    path: str
+
+    @staticmethod
+    def fields(at: Exposition | None) -> dict[str, Any]:
+        """Return the fields of a workload that keep it."""
+        return {"metrics_port": at.port, "metrics_path": at.path} if at else {}
+
+
 class Workload(models.Model):
     """A workspace or a job: who it belongs to, what runs in it, and how large it is."""
 
@@ -74,6 +88,9 @@ class Workload(models.Model):
     repository = models.CharField(max_length=1024, blank=True)
     priority = models.SmallIntegerField(default=0)
     max_runtime_minutes = models.PositiveIntegerField(null=True, help_text=_("Empty: it runs until stopped."))
+    # Where its program serves figures for Prometheus; null: nowhere.
+    metrics_port = models.PositiveIntegerField(null=True)
+    metrics_path = models.CharField(max_length=200, blank=True, default="", db_default="")
     notify = models.BooleanField(
         default=True, db_default=True, help_text=_("Notify its owner when it is ready, fails or stops.")
     )
@@ -91,6 +108,10 @@ class Workload(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def exposition(self) -> Exposition | None:
+        return None if self.metrics_port is None else Exposition(self.metrics_port, self.metrics_path)
 
     @cached_property
     def new_events(self) -> list[Any]:
@@ -115,3 +136,6 @@ class EventRow(models.Model):
 
     class Meta:
         abstract = True
+
+
+from workloads.logs.models import LogChunk, LogLimit, LogStream  # noqa: E402, F401 - Django looks for tables here

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import django_filters
 from django.db.models import QuerySet
+from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_noop
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
@@ -20,18 +21,33 @@ from rest_framework.views import APIView
 from accounts.access import Actor
 from accounts.models import Scope
 from accounts.rest.actors import actor_of
+from accounts.rest.csv import OffersCSV
 from accounts.rest.schema import answers
 from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
-from jobs import access
+from jobs import access, sweeps
 from jobs.cluster.shown import manifests_of
 from jobs.duplicate import duplicate
 from jobs.models import Event, Job, Phase
+from jobs.pipeline.graph import as_json, graph_of
+from jobs.progress import reporting
 from jobs.runs import lifecycle
 from jobs.submit import submit
 
-from .representation import event_json, job_json, jobs_json, with_related
-from .serializers import DuplicateBody, JobBody, JobEventShape, JobShape, spec_of
+from . import table
+from .representation import event_json, job_json, jobs_json, part_json, with_related
+from .serializers import (
+    DuplicateBody,
+    JobBody,
+    JobEventShape,
+    JobShape,
+    KeepBody,
+    MetricsBody,
+    PartsShape,
+    PipelineShape,
+    ReportedShape,
+    spec_of,
+)
 
 
 class OneJobView(APIView):
@@ -140,6 +156,52 @@ class DuplicateView(OneJobView):
         return Response(job_json(access.get(self.actor, job.pk), self.actor), status=202)
 
 
+class StopRestView(OneJobView):
+    @extend_schema(
+        summary=gettext_noop("End the parts of a job that are not over, and keep some"),
+        request=KeepBody,
+        responses=answers({202: JobShape, 200: JobShape}, 404, 409),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        return self.answer(lifecycle.stop_rest(self.actor, self.job, **checked(KeepBody, request)))
+
+
+class PartsQuery(Query):
+    sort = serializers.CharField(default="index", max_length=100)
+
+    def validate_sort(self, sort: str) -> str:
+        try:
+            sweeps.in_order([], sort)
+        except ValueError as error:
+            raise serializers.ValidationError([str(error)]) from None
+        return sort
+
+
+class PartsView(OneJobView, OffersCSV):
+    """All parts at once: a job has at most 1000."""
+
+    @extend_schema(
+        summary=gettext_noop("Parts of a job, with their parameters and newest values"),
+        parameters=[
+            OpenApiParameter(
+                "sort",
+                str,
+                description="index, phase, attempts, parameters.NAME or metrics.NAME; `-` before it turns it round.",
+            ),
+            OpenApiParameter("format", str, enum=["json", "csv"]),
+        ],
+        responses=answers(
+            {(200, "application/json"): PartsShape, (200, "text/csv"): OpenApiTypes.STR},  # type: ignore[dict-item]
+            404,
+        ),
+    )
+    def get(self, request: Request, id: UUID) -> HttpResponseBase:
+        parts = sweeps.in_order(self.job.parts.all(), PartsQuery.of(request)["sort"])
+        if self.is_csv:
+            return self.as_csv(f"job-{self.job.pk}.csv", table.csv_parts(parts))
+        return Response({"results": [part_json(part) for part in parts], "next": None})
+
+
 class EventQuery(Query):
     after = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
 
@@ -162,6 +224,40 @@ class JobEventsView(ListView):
         events = job.events.filter(number__gt=EventQuery.of(request)["after"])
         page = self.paginate_queryset(self.filter_queryset(events))
         return self.get_paginated_response([event_json(event) for event in page or []])
+
+
+class PartQuery(Query):
+    index = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
+
+
+class MetricsView(OneJobView):
+    @extend_schema(
+        summary=gettext_noop("What a part of a job reported: progress, values, and series of them"),
+        parameters=[OpenApiParameter("index", int, description="The part; 0 if left out.")],
+        responses=answers({200: ReportedShape}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        return Response(reporting.reported(self.job, **PartQuery.of(request)))
+
+    @extend_schema(
+        summary=gettext_noop("Report progress and values of a part that runs"),
+        description="The same as a line `berth: progress=0.4 loss=1.2` of its output.",
+        request=MetricsBody,
+        responses=answers({200: ReportedShape}, 404, 409, 422),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        body = checked(MetricsBody, request)
+        reporting.report(self.actor, self.job, **body)
+        return Response(reporting.reported(self.job, body["index"]))
+
+
+class PipelineView(OneJobView):
+    @extend_schema(
+        summary=gettext_noop("Jobs that are connected with a job, and versions of datasets between them"),
+        responses=answers({200: PipelineShape}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        return Response(as_json(graph_of(self.job, self.actor)))
 
 
 class ManifestView(OneJobView):

@@ -9,40 +9,80 @@ from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
-from jobs.models import Event, Phase
-from jobs.submit import MOST_PARTS, PRIORITY, JobSpec
-from workloads.asking import ENV_NAME
-from workloads.serializers import ReasonShape, RequestBody, SizeBody, size_asked, wishes_of
+from jobs import programs, sweeps
+from jobs.models import Event, On, PartPhase, Phase
+from jobs.progress.lines import LARGEST_STEP
+from jobs.runs.following import After, Standing
+from jobs.submit import PRIORITY, JobSpec
+from jobs.sweeps import MOST_PARTS
+from workloads.serializers import (
+    ExpositionShape,
+    ReasonShape,
+    RequestBody,
+    SizeBody,
+    exposition_of,
+    size_asked,
+    wishes_of,
+)
 
 LONGEST_MINUTES = 365 * 24 * 60
-MOST_VALUES = 1000
 # Fields of the contract that are not built yet: accepted if empty, else answered 501.
-LATER = ("distributed", "after", "writes")
+LATER = ("distributed",)
 
 
 class Sweep(StrictSerializer):
-    """Values by name: each combination of them is a part."""
+    """A part for each combination of `parameters`, or for each of `points`."""
 
     parameters = serializers.DictField(
         child=serializers.ListField(
-            child=serializers.JSONField(), allow_empty=False, min_length=1, max_length=MOST_VALUES
+            child=serializers.JSONField(), allow_empty=False, min_length=1, max_length=MOST_PARTS
         ),
+        required=False,
         allow_empty=False,
+        help_text="Values by name.",
+    )
+    points = serializers.ListField(
+        child=serializers.DictField(child=serializers.JSONField(), allow_empty=False),
+        required=False,
+        min_length=1,
+        max_length=MOST_PARTS,
+        help_text="Each with a value for every name.",
     )
     parallelism = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MOST_PARTS)
 
     def validate_parameters(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not all(ENV_NAME.fullmatch(name) and len(name) <= 63 for name in values):
-            raise serializers.ValidationError(_("Names have letters, digits and _, at most 63."))
-        if len({name.upper() for name in values}) < len(values):
-            raise serializers.ValidationError(_("Two names differ only in capitals."))
-        if not all(isinstance(value, str | int | float) for each in values.values() for value in each):
-            raise serializers.ValidationError(_("Values are texts, numbers, true or false."))
+        faults = sweeps.faults_of_names(values)
+        faults += sweeps.faults_of_values(value for each in values.values() for value in each)
+        if faults:
+            raise serializers.ValidationError(faults)
         return values
+
+    def validate_points(self, points: sweeps.Points) -> sweeps.Points:
+        if faults := sweeps.faults_of_points(points):
+            raise serializers.ValidationError(faults)
+        return points
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("parameters" in attrs) == ("points" in attrs):
+            raise serializers.ValidationError({"parameters": [_("Give either parameters or points.")]})
+        return attrs
+
+
+class AfterBody(StrictSerializer):
+    """Job that has to be over first: with success, or in any way."""
+
+    job = serializers.UUIDField()
+    on = serializers.ChoiceField(choices=On.choices, required=False, default=On.SUCCESS)
+
+
+class WritesBody(StrictSerializer):
+    """Dataset that it writes: its success publishes a version. Mounted at `/volumes/NAME` if `volumes` has no path."""
+
+    volume = serializers.UUIDField()
 
 
 class JobBody(SizeBody, RequestBody):
-    """A job. Give exactly one of flavor, pool or gpu, and either a command or a script."""
+    """A job. Give exactly one of flavor, pool or gpu, and one of command, script or notebook."""
 
     command = serializers.ListField(
         child=serializers.CharField(allow_blank=True, trim_whitespace=False),
@@ -52,6 +92,13 @@ class JobBody(SizeBody, RequestBody):
         help_text="Program and arguments. $(BERTH_INDEX) and $(BERTH_PARAM_NAME) are replaced by their values.",
     )
     script = serializers.CharField(required=False, default="", allow_blank=True, trim_whitespace=False)
+    notebook = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=programs.LONGEST_PATH,
+        help_text="Path of a notebook to execute; the result is written beside it.",
+    )
     completions = serializers.IntegerField(
         required=False, default=1, min_value=1, max_value=MOST_PARTS, help_text="Parts that have to succeed."
     )
@@ -95,8 +142,30 @@ class JobBody(SizeBody, RequestBody):
         help_text="It is deleted so long after its end. Null: it stays.",
     )
     distributed = serializers.JSONField(required=False, allow_null=True, help_text="Not built yet.")
-    after = serializers.ListField(required=False, child=serializers.JSONField(), help_text="Not built yet.")
-    writes = serializers.JSONField(required=False, allow_null=True, help_text="Not built yet.")
+    after = AfterBody(
+        many=True, required=False, default=list, help_text="It begins once these jobs are over, at most 20."
+    )
+    writes = WritesBody(required=False, allow_null=True, default=None)
+
+
+class KeepBody(StrictSerializer):
+    keep = serializers.ListField(
+        child=serializers.IntegerField(min_value=0, max_value=MOST_PARTS - 1),
+        required=False,
+        default=list,
+        max_length=MOST_PARTS,
+        help_text="Indices of parts that go on, if they are not over.",
+    )
+
+
+class MetricsBody(StrictSerializer):
+    """Values of a moment. `progress` is the part of the work that is done, from 0 to 1."""
+
+    step = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=0, max_value=LARGEST_STEP
+    )
+    values = serializers.DictField(child=serializers.FloatField(), allow_empty=False)
+    index = serializers.IntegerField(required=False, default=0, min_value=0, max_value=2**31 - 1)
 
 
 class DuplicateBody(StrictSerializer):
@@ -106,17 +175,21 @@ class DuplicateBody(StrictSerializer):
 def spec_of(body: Mapping[str, Any]) -> JobSpec:
     """Convert a valid JobBody to a JobSpec."""
     same = (
-        "tenant", "name", "image", "command", "script", "completions", "parallelism", "retries",
+        "tenant", "name", "image", "command", "script", "notebook", "completions", "parallelism", "retries",
         "final_exit_codes", "ttl_hours", "env", "secret_env", "repository", "priority", "max_runtime_minutes",
         "notify", "connections",
     )  # fmt: skip
     values = {name: body[name] for name in same}
     if body["sweep"]:
-        values |= {"sweep": body["sweep"]["parameters"], "parallelism": body["sweep"]["parallelism"]}
+        sweep = body["sweep"]
+        values |= {"sweep": sweep.get("parameters", sweep.get("points")), "parallelism": sweep["parallelism"]}
     return JobSpec(
         **values,
         size=size_asked(body),
         volumes=wishes_of(body["volumes"]),
+        exposition=exposition_of(body),
+        after=[After(one["job"], one["on"]) for one in body["after"]],
+        writes=body["writes"]["volume"] if body["writes"] else None,
         not_built=[name for name in LATER if body.get(name)],
     )
 
@@ -146,6 +219,12 @@ class AttemptShape(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
+    gpu_use_percent = serializers.FloatField(allow_null=True, help_text="Mean over its time.")
+    tail = serializers.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="Last lines of one that failed. Null in lists, and for others.",
+    )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
 
 
@@ -153,6 +232,26 @@ class JobProgressShape(serializers.Serializer[Any]):
     fraction = serializers.FloatField()
     eta = serializers.DateTimeField(allow_null=True)
     metrics = serializers.DictField(child=serializers.FloatField())
+
+
+class AfterShape(serializers.Serializer[Any]):
+    job = serializers.UUIDField()
+    name = serializers.CharField()
+    on = serializers.ChoiceField(choices=On.choices)
+    phase = serializers.ChoiceField(choices=Phase.choices)
+    standing = serializers.ChoiceField(choices=[one.value for one in Standing])
+
+
+class PublishedShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    number = serializers.IntegerField()
+    phase = serializers.CharField(help_text="pending, ready, failed, deleting or deleted.")
+
+
+class WritesShape(serializers.Serializer[Any]):
+    volume = serializers.UUIDField()
+    name = serializers.CharField()
+    version = PublishedShape(allow_null=True, help_text="What its success published.")
 
 
 class JobShape(serializers.Serializer[Any]):
@@ -172,11 +271,14 @@ class JobShape(serializers.Serializer[Any]):
     queue = serializers.JSONField(allow_null=True, help_text="As of a workspace, for the part that is first.")
     progress = JobProgressShape(allow_null=True)
     indices = IndicesShape()
-    attempts = AttemptShape(many=True, help_text="The newest 100.")
+    attempts = AttemptShape(
+        many=True, help_text="The newest 100; in a list, 1000 at most of all jobs together."
+    )
     failure = JobFailureShape(allow_null=True)
     command = serializers.ListField(
         child=serializers.CharField(), allow_null=True, help_text="Null for others."
     )
+    notebook = serializers.CharField(allow_null=True, help_text="That its command executes. Null for others.")
     env = serializers.DictField(child=serializers.CharField(), allow_null=True, help_text="Null for others.")
     repository = serializers.CharField(allow_null=True, allow_blank=True, help_text="Null for others.")
     volumes = serializers.ListField(child=serializers.DictField())
@@ -185,9 +287,12 @@ class JobShape(serializers.Serializer[Any]):
     retries = serializers.IntegerField()
     final_exit_codes = serializers.ListField(child=serializers.IntegerField())
     sweep = serializers.JSONField(allow_null=True)
+    after = AfterShape(many=True)
+    writes = WritesShape(allow_null=True)
     priority = serializers.IntegerField()
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
+    metrics = ExpositionShape(allow_null=True, help_text="Where its program serves figures.")
     ttl_hours = serializers.IntegerField(allow_null=True)
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
@@ -207,3 +312,62 @@ class JobEventShape(serializers.Serializer[Any]):
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True)
     data = serializers.DictField()  # type: ignore[assignment]
+
+
+class PartShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField()
+    parameters = serializers.DictField()
+    phase = serializers.ChoiceField(choices=PartPhase.choices)
+    attempts = serializers.IntegerField()
+    failures = serializers.IntegerField(help_text="Attempts that count against the retries.")
+    metrics = serializers.DictField(child=serializers.FloatField(), help_text="Newest values, by name.")
+    progress = serializers.FloatField(allow_null=True)
+
+
+class PartsShape(serializers.Serializer[Any]):
+    results = PartShape(many=True)
+    next = serializers.CharField(allow_null=True, help_text="Null: all parts are here.")
+
+
+class PipelineNodeShape(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["job", "version"])
+    name = serializers.CharField()
+    phase = serializers.CharField(allow_null=True, help_text="Null: a version that is not published yet.")
+    owner = serializers.CharField(allow_null=True)
+    number = serializers.IntegerField(allow_null=True, help_text="Of a version.")
+    volume = serializers.UUIDField(allow_null=True, help_text="Dataset of a version.")
+
+
+class PipelineEdgeShape(serializers.Serializer[Any]):
+    to = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["after", "writes", "reads"])
+    on = serializers.ChoiceField(choices=On.choices, allow_null=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `from`, which is a word of Python."""
+        return {"from": serializers.CharField(), **super().get_fields()}
+
+
+class PipelineShape(serializers.Serializer[Any]):
+    nodes = PipelineNodeShape(many=True)
+    edges = PipelineEdgeShape(many=True)
+    is_whole = serializers.BooleanField(help_text="False: there are more than 60 jobs.")
+
+
+class PointShape(serializers.Serializer[Any]):
+    step = serializers.IntegerField()
+    value = serializers.FloatField()
+    at = serializers.DateTimeField()
+
+
+class ReportedSeriesShape(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    points = PointShape(many=True, help_text="Thinned: 256 at most, and the newest.")
+
+
+class ReportedShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField()
+    progress = serializers.FloatField(allow_null=True)
+    metrics = serializers.DictField(child=serializers.FloatField())
+    series = ReportedSeriesShape(many=True)

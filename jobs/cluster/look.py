@@ -19,8 +19,8 @@ from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import Attempt, Desired, Job, Part, PartPhase
-from jobs.runs import attempts, lifecycle
-from jobs.runs.ends import End, end_of, is_over, is_running
+from jobs.runs import attempts, following, lifecycle
+from jobs.runs.ends import End, end_of, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage.cluster.look import hold
@@ -52,7 +52,7 @@ def look(job: Job, mirror: Mirror, shared: Shared) -> bool:
         return False
     except ClusterRefused as refusal:
         log.warning("job %s: the cluster refused: %s", job.pk, refusal.message)
-        attempts.note_trouble(job.pk, explain_trouble("admission", refusal.message))
+        attempts.show_troubles(job, (), explain_trouble("admission", refusal.message).diagnosis)
         return False
     except Exception:
         log.exception("job %s: a fault", job.pk)
@@ -63,6 +63,9 @@ def look(job: Job, mirror: Mirror, shared: Shared) -> bool:
 
 
 def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
+    if job.is_held and job.desired == Desired.DONE:
+        following.follow(job)
+        return True
     live = list(job.parts.filter(phase__in=(*UP, PartPhase.ENDING)).order_by("index"))
     runs = [part.run for part in live if part.run is not None]
     known = {one.run: one for one in Attempt.objects.filter(run__in=runs)}
@@ -81,9 +84,12 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
             take_down(job, part, attempt, pods, mirror)
         else:
             bring_up(wanted_of(job, part, attempt, claim, shared, timezone.now()), pods, mirror)
+    starting = {part.run for part in live if part.phase in UP}
+    attempts.show_troubles(job, [one for one in known.values() if one.run in starting])
     for run, pods in by_run.items():
         set_aside(job, run, pods, mirror)
-    if job.desired == Desired.DELETED and not live:
+    late = [pod for pods in by_run.values() for pod in pods if not end_proven(pod)]
+    if job.desired == Desired.DELETED and not live and not late:
         return delete(job, mirror)
     return True
 
@@ -100,8 +106,8 @@ def set_aside(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> Non
 
 def delete(job: Job, mirror: Mirror) -> bool:
     """Delete what is left of a deleted job in the cluster, then say so in its row."""
-    for run in Attempt.objects.filter(part__job=job).values_list("run", flat=True):
-        mirror.delete("Job", job.tenant.namespace, f"job-{run}")
+    for kept in mirror.api.list("Job", namespace=job.tenant.namespace, labels={labels.JOB: str(job.pk)}):
+        mirror.delete("Job", job.tenant.namespace, kept["metadata"]["name"], uid=kept["metadata"]["uid"])
     mirror.delete("Secret", job.tenant.namespace, job.object_name)
     with changing(job.pk) as row:
         if row.deleted_at is None:
@@ -122,16 +128,36 @@ def bring_up(wanted: Wanted, pods: Sequence[Object], mirror: Mirror) -> None:
             return
     attempts.note_pods(attempt, pods)
     if all(end_proven(pod) for pod in pods):
-        kept = mirror.api.get("Job", wanted.namespace, wanted.name)
-        if is_over(kept):  # else the watch tells when its controller has counted the end
-            settle(job, attempt, pods, end_of(job, pods, kept), mirror)
-        return
-    seen = with_reasons(Snapshot(pods=pods), mirror)
-    if any(is_running(pod) for pod in pods):
+        settle_once_over(wanted, mirror)
+    elif any(is_running(pod) for pod in pods):
+        attempts.note_trouble(attempt, None)
         attempts.begin_running(job, attempt)
-        attempts.note_trouble(job.pk, None)
     else:
-        stalled(wanted, trouble(seen))
+        stands_in_the_way = trouble(with_reasons(Snapshot(pods=pods), mirror))
+        if stands_in_the_way is not None:
+            make_files(wanted, mirror)  # somebody may have deleted what the pod mounts
+        stalled(wanted, stands_in_the_way)
+
+
+def settle_once_over(wanted: Wanted, mirror: Mirror) -> None:
+    """Write down the end of an attempt whose pods have ended, once the cluster makes no more of them."""
+    job, attempt = wanted.job, wanted.attempt
+    kept = mirror.api.get("Job", wanted.namespace, wanted.name)
+    if is_over(kept):
+        pods = pods_now(job, attempt, mirror)
+        if all(end_proven(pod) for pod in pods):
+            settle(job, attempt, pods, end_of(job, pods, kept), mirror)
+    elif kept is not None and is_suspended(kept):
+        mirror.delete(
+            "Job", wanted.namespace, wanted.name
+        )  # by hand: the cluster would resume it by hand only
+    # else the watch tells when its controller has counted the end
+
+
+def pods_now(job: Job, attempt: Attempt, mirror: Mirror) -> Sequence[Object]:
+    """Return the pods of an attempt as the cluster has them: the watch may be behind."""
+    run = {labels.RUN: str(attempt.run)}
+    return mirror.api.list("Pod", namespace=job.tenant.namespace, labels=run)
 
 
 def bring_up_without_pods(wanted: Wanted, kept: Object | None, mirror: Mirror) -> None:
@@ -142,7 +168,9 @@ def bring_up_without_pods(wanted: Wanted, kept: Object | None, mirror: Mirror) -
     elif attempt.pod_uid or (kept is not None and is_over(kept)):
         settle(job, attempt, (), end_of(job, (), kept), mirror)
     elif kept is None:
-        attempts.note_trouble(job.pk, make(wanted, mirror))
+        attempts.note_trouble(attempt, make(wanted, mirror))
+    elif is_suspended(kept):
+        mirror.delete("Job", wanted.namespace, wanted.name)  # by hand: no pod would ever come
     else:
         told = [one for one in mirror.events_about(kept["metadata"]["uid"]) if one.get("type") == "Warning"]
         newest = max(told, key=lambda one: str(one.get("lastTimestamp") or ""), default=None)
@@ -151,8 +179,7 @@ def bring_up_without_pods(wanted: Wanted, kept: Object | None, mirror: Mirror) -
 
 def missing(wanted: Wanted, mirror: Mirror) -> tuple[Sequence[Object], Object | None]:
     """Ask the cluster for pods and Job of an attempt of which the watch has told nothing."""
-    pods = mirror.api.list("Pod", namespace=wanted.namespace, labels={labels.RUN: str(wanted.run)})
-    return pods, mirror.api.get("Job", wanted.namespace, wanted.name)
+    return pods_now(wanted.job, wanted.attempt, mirror), mirror.api.get("Job", wanted.namespace, wanted.name)
 
 
 def make(wanted: Wanted, mirror: Mirror) -> Trouble | None:
@@ -186,11 +213,16 @@ def has_storage(wanted: Wanted, mirror: Mirror) -> bool:
 
 
 def make_job(wanted: Wanted, mirror: Mirror) -> None:
+    make_files(wanted, mirror)
+    create(manifests.job(wanted), mirror)
+
+
+def make_files(wanted: Wanted, mirror: Mirror) -> None:
+    """Make the Secret and the ConfigMap that its pod mounts."""
     mirror.apply(manifests.secret(wanted))
     files = manifests.start_files(wanted)
     if mirror.get("ConfigMap", wanted.namespace, files["metadata"]["name"]) is None:
         mirror.apply(files)
-    create(manifests.job(wanted), mirror)
 
 
 def create(body: dict[str, Any], mirror: Mirror) -> None:
@@ -208,7 +240,7 @@ def _fail(wanted: Wanted, found: Trouble) -> Trouble | None:
 
 def stalled(wanted: Wanted, found: Trouble | None) -> None:
     """Note what keeps the attempt from starting; end it once that has lasted too long."""
-    since = attempts.note_trouble(wanted.job.pk, found)
+    since = attempts.note_trouble(wanted.attempt, found)
     if found is None or found.outcome == Outcome.WAIT or since is None:
         return
     if (timezone.now() - since).total_seconds() >= found.after_seconds:
@@ -222,26 +254,24 @@ def stalled(wanted: Wanted, found: Trouble | None) -> None:
 def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mirror: Mirror) -> None:
     """Delete the attempt's Job and pods, and go on once their end is proven and no more can come."""
     namespace, name = job.tenant.namespace, attempt.object_name
-    if not pods and attempt.pod_uid and not attempt.pod_ended:
-        pods = mirror.api.list("Pod", namespace=namespace, labels={labels.RUN: str(attempt.run)})
-        if not pods:
-            attempts.pod_vanished(job, attempt)
-            return
     attempts.note_pods(attempt, pods)
     mirror.delete("Job", namespace, name)
     for pod in pods:
         if not pod["metadata"].get("deletionTimestamp") and not terminal(pod):
             mirror.delete("Pod", namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
-    is_gone = mirror.api.get("Job", namespace, name) is None
-    if not is_gone or not all(end_proven(pod) for pod in pods):
+    if not is_over(mirror.api.get("Job", namespace, name)) or not all(end_proven(pod) for pod in pods):
         return  # the watch tells its end
-    if not pods and mirror.api.list("Pod", namespace=namespace, labels={labels.RUN: str(attempt.run)}):
-        return  # the watch has not reported it yet
-    settle(job, attempt, pods, end_of(job, pods, None), mirror)
+    pods = pods_now(job, attempt, mirror)
+    attempts.note_pods(attempt, pods)
+    if not pods and attempt.pod_uid and not attempt.pod_ended:
+        attempts.pod_vanished(job, attempt)
+    elif all(end_proven(pod) for pod in pods):
+        settle(job, attempt, pods, end_of(job, pods, None), mirror)
 
 
 def settle(job: Job, attempt: Attempt, pods: Sequence[Object], end: End, mirror: Mirror) -> None:
     """Write down the end, and only then let go of its pods."""
+    attempts.note_last(attempt, pods)
     attempts.finish(job, attempt, end)
     for pod in pods:
         remove_finalizer(pod, mirror)

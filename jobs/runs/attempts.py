@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from clusters.causes.cause import Diagnosis
 from clusters.models import Gpu, Node
 from clusters.pods.ends import end_proven
 from jobs import enqueue
 from jobs.changing import Level, add_event, changing
-from jobs.models import Attempt, Ending, Job, Part, PartPhase
-from jobs.runs.ends import End, Result
+from jobs.models import SETTLED, Attempt, Desired, Ending, Job, Part, PartPhase
+from jobs.runs.ends import End, Result, tail_of
 from quotas import admission
 from quotas.models import Claim
+from workloads import devices
 from workloads.pods.status import Object
 from workloads.pods.troubles import Trouble
 
-from . import parts
+from . import parts, publishing
 
 UP = (PartPhase.STARTING, PartPhase.RUNNING)
 
@@ -37,6 +36,14 @@ def note_pods(attempt: Attempt, pods: Sequence[Object]) -> None:
             continue
         attempt.pod_uid, attempt.pod_ended, attempt.node = uid, has_ended, node or attempt.node
         attempt.save(update_fields=["pod_uid", "pod_ended", "node"])
+
+
+def note_last(attempt: Attempt, pods: Sequence[Object]) -> None:
+    """Keep what the end of an attempt shows: the last lines of its output if it failed, its GPUs and their use."""
+    attempt.tail = tail_of(pods)
+    had = devices.of([attempt.run]).get(attempt.run, devices.NONE)
+    attempt.gpus, attempt.gpu_use_percent = list(had.uuids), had.use_percent
+    attempt.save(update_fields=["tail", "gpus", "gpu_use_percent"])
 
 
 def begin_running(job: Job, attempt: Attempt) -> None:
@@ -57,26 +64,35 @@ def begin_running(job: Job, attempt: Attempt) -> None:
         parts.show(row)
 
 
-def note_trouble(job_id: UUID, found: Trouble | None) -> datetime | None:
-    """Show what keeps a job's attempts from starting. Return since when; None: nothing does."""
+def note_trouble(attempt: Attempt, found: Trouble | None) -> datetime | None:
+    """Record what keeps an attempt from starting. Return since when; None: nothing does."""
     code = found.diagnosis.code if found else ""
-    known = Job.objects.filter(pk=job_id).values_list("troubles", flat=True).first() or {}
-    if set(known) == ({code} if code else set()):
-        return parse_datetime(known[code]) if code else None
-    with changing(job_id) as row:
-        if row.ended_at is not None:
-            return None
-        now = timezone.now()
-        if found is None:
-            row.troubles = {}
+    if attempt.reason != code:
+        attempt.reason, attempt.data = code, found.diagnosis.data if found else {}
+        attempt.trouble_since = timezone.now() if found else None
+        attempt.save(update_fields=["reason", "data", "trouble_since"])
+    return attempt.trouble_since
+
+
+def show_troubles(job: Job, present: Iterable[Attempt], refusal: Diagnosis | None = None) -> None:
+    """Show the troubles of a job's present attempts, with an event for each code that is new."""
+    found = {one.reason: one.data for one in present if one.trouble_since is not None}
+    if refusal is not None:
+        found[refusal.code] = refusal.data
+    if not found and not job.troubles:
+        return
+    with changing(job.pk) as row:
+        if row.desired != Desired.DONE or row.ended_at is not None or found.keys() == row.troubles.keys():
+            return
+        now = timezone.now().isoformat()
+        for code in found.keys() - row.troubles.keys():
+            add_event(row, code, level=Level.WARNING, **found[code])
+        row.troubles = {code: row.troubles.get(code, now) for code in sorted(found)}
+        if found:
+            code = min(row.troubles, key=row.troubles.__getitem__)
+            row.message_code, row.message_data = code, found[code]
+        else:
             parts.show(row)
-            return None
-        since = row.troubles.get(code)
-        row.troubles = {code: since or now.isoformat()}
-        row.message_code, row.message_data = code, found.diagnosis.data
-        if since is None:
-            add_event(row, code, level=Level.WARNING, **found.diagnosis.data)
-        return parse_datetime(row.troubles[code])
 
 
 def give_up(job: Job, attempt: Attempt, why: Diagnosis, *, fails: bool) -> None:
@@ -87,8 +103,8 @@ def give_up(job: Job, attempt: Attempt, why: Diagnosis, *, fails: bool) -> None:
             part = row.parts.get(pk=attempt.part_id)
             if part.run != attempt.run or part.phase not in UP:
                 return
-            attempt.reason, attempt.data = why.code, why.data
-            attempt.save(update_fields=["reason", "data"])
+            attempt.reason, attempt.data, attempt.trouble_since = why.code, why.data, None
+            attempt.save(update_fields=["reason", "data", "trouble_since"])
             parts.end(row, part, Ending.FAILED if fails else Ending.REQUEUE)
     enqueue.look([job.pk])
 
@@ -115,6 +131,7 @@ def finish(job: Job, attempt: Attempt, end: End) -> None:
             end = _as_it_counts(row, part, attempt, end)
             _note_end(attempt, end)
             _go_on(row, part, claim, attempt, end)
+            publishing.publish(row)
             parts.request_next(row)
             parts.show(row)
 
@@ -148,8 +165,30 @@ def out_of_order(job: Job, node: str) -> str:
 def _note_end(attempt: Attempt, end: End) -> None:
     attempt.exit_code, attempt.reason, attempt.data = end.exit_code, end.code, end.data
     attempt.counted = end.result in (Result.FAILED, Result.FINAL)
-    attempt.pod_ended, attempt.ended_at = True, timezone.now()
-    attempt.save(update_fields=["exit_code", "reason", "data", "counted", "pod_ended", "ended_at"])
+    attempt.trouble_since, attempt.pod_ended, attempt.ended_at = None, True, timezone.now()
+    fields = ["exit_code", "reason", "data", "trouble_since", "counted", "pod_ended", "ended_at"]
+    attempt.save(update_fields=fields)
+
+
+def end_confirmed(job: Job, attempt: Attempt) -> None:
+    """Let a part go on whose pod vanished, as an admin released its claim. Inside `changing`."""
+    part = job.parts.get(pk=attempt.part_id)
+    if part.run != attempt.run or part.phase in SETTLED:
+        return
+    _note_end(attempt, _as_it_counts(job, part, attempt, End(Result.AGAIN, "end_confirmed")))
+    match part.ending:
+        case Ending.FAILED:
+            part.phase = PartPhase.FAILED
+            parts.fail(job, attempt.reason, {**attempt.data, "index": part.index})
+        case Ending.CANCEL:
+            part.phase = PartPhase.CANCELLED
+        case _:
+            part.phase = PartPhase.PENDING
+    part.ending = ""
+    part.save(update_fields=["phase", "ending"])
+    add_event(job, "end_confirmed", run=attempt.run, index=part.index, attempt=attempt.number)
+    parts.request_next(job)
+    parts.show(job)
 
 
 def _go_on(job: Job, part: Part, claim: Claim, attempt: Attempt, end: End) -> None:

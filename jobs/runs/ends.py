@@ -14,6 +14,7 @@ from workloads.pods.status import Object, container_status, end_reason, ended_fr
 from workloads.pods.troubles import explain_trouble, rejected
 
 OUT_OF_TIME = "DeadlineExceeded"
+LONGEST_TAIL = 4096
 
 
 class Result(Enum):
@@ -39,11 +40,16 @@ def is_running(pod: Object) -> bool:
 
 
 def is_over(kept: Object | None) -> bool:
-    """Return True if the cluster makes no more pods of an attempt's Job."""
-    if kept is None:
+    """Return True if the cluster makes no more pods of an attempt's Job: it is over, or being deleted."""
+    if kept is None or kept["metadata"].get("deletionTimestamp"):
         return True
     conditions = (kept.get("status") or {}).get("conditions") or []
     return any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions)
+
+
+def is_suspended(kept: Object) -> bool:
+    """Return True for a Job that somebody suspended by hand: it ends its pods, and makes none until it is resumed."""
+    return bool(kept["spec"].get("suspend"))
 
 
 def ran_out_of_time(kept: Object | None) -> bool:
@@ -78,6 +84,18 @@ def end_of(job: Job, pods: Sequence[Object], kept: Object | None) -> End:
     if reason == "OOMKilled":
         return End(Result.FAILED, "out_of_memory", code)
     return End(Result.FAILED, "exit_code", code, {"exit_code": code})
+
+
+def tail_of(pods: Sequence[Object]) -> str:
+    """Return the last lines of a failed container's output, as the kubelet kept them: at most 80 lines, 2 KiB.
+
+    The container's terminationMessagePolicy is FallbackToLogsOnError.
+    """
+    for pod in pods:
+        ended = container_status(pod).get("state", {}).get("terminated", {})
+        if ended.get("exitCode") and (text := str(ended.get("message") or "").replace("\0", "")):
+            return text[-LONGEST_TAIL:]
+    return ""
 
 
 def has_succeeded(pod: Object) -> bool:

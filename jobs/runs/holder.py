@@ -7,6 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
+from django.urls import reverse
 from django.utils import timezone
 
 from jobs import enqueue
@@ -18,7 +20,7 @@ from quotas.reclaim import ASKED_BACK
 from storage.mounts import mounting
 from workloads.models import EventRow
 
-from . import lifecycle, parts
+from . import attempts, lifecycle, parts
 
 Level = EventRow.Level
 UP = (PartPhase.STARTING, PartPhase.RUNNING)
@@ -30,12 +32,17 @@ class Jobs:
     def names(self, holders: set[UUID]) -> dict[UUID, str]:
         return dict(Job.objects.filter(pk__in=holders).values_list("pk", "name"))
 
+    def page(self, holder: UUID) -> str:
+        return reverse("job", args=[holder])
+
     def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
         return mounting.affinities(holders)
 
     def volumes_changed(self, holders: set[UUID]) -> None:
-        up = Part.objects.filter(job__in=holders, phase=PartPhase.STARTING)
-        enqueue.look(up.values_list("job", flat=True).distinct())
+        up = Part.objects.filter(job__in=holders, phase=PartPhase.STARTING).values_list("job", flat=True)
+        is_waiting = Q(pk__in=holders) | Q(after__predecessor__in=holders)  # for a version, perhaps
+        held = Job.objects.filter(is_waiting, is_held=True, ended_at=None).values_list("pk", flat=True)
+        enqueue.look({*up, *held})
 
     def admitted(self, claim: Claim) -> None:
         with changing(claim.holder_id) as job:
@@ -88,8 +95,11 @@ class Jobs:
             self._add_event(claim, "ends_by_budget", Level.WARNING, minutes=minutes)
 
     def released(self, claim: Claim) -> None:
-        """Accept an end that nobody had seen but an admin confirmed: the attempt can be cleared away."""
-        if Attempt.objects.filter(run=claim.pk, pod_ended=False).update(pod_ended=True):
+        """Accept an end that nobody had seen but an admin confirmed: the part goes on."""
+        attempt = Attempt.objects.filter(run=claim.pk, ended_at=None).first()
+        if attempt is not None:
+            with changing(claim.holder_id) as job:
+                attempts.end_confirmed(job, attempt)
             enqueue.look([claim.holder_id])
 
     def drain(self, claim: Claim) -> bool:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from accounts.errors import Refusal
+from jobs import enqueue
 from jobs.changing import Level, add_event
 from jobs.models import LIVE, OVER, SETTLED, Attempt, Desired, Ending, Job, Part, PartPhase, Phase
 from quotas import admission
@@ -24,6 +25,9 @@ def request_next(job: Job, *, is_new: bool = False) -> None:
     Raise a Refusal for a job that is new; one that limits refuse by now has failed.
     """
     if job.desired != Desired.DONE:
+        return
+    if job.is_held:
+        show(job)
         return
     room = job.parallelism - job.parts.filter(phase__in=LIVE).count()
     for part in job.parts.filter(phase=PartPhase.PENDING).order_by("index")[: max(0, room)]:
@@ -99,18 +103,21 @@ def show(job: Job) -> None:
     """Set the job's phase and message by its parts, and note its end."""
     counts = Counter(job.parts.values_list("phase", flat=True))
     phase = phase_of(job.desired, counts)
+    if phase == Phase.SUCCEEDED and job.failure is not None:
+        phase = Phase.FAILED  # what it wrote could not be published
     if phase == job.phase and phase in OVER:
         return
     job.phase = phase
     if phase in OVER:
         job.ended_at = timezone.now()
         job.troubles = {}
+        enqueue.look_at_followers(job.pk)
         hours = job.ttl_hours
         job.expires_at = None if hours is None else job.ended_at + timedelta(hours=hours)
         level = Level.ERROR if phase == Phase.FAILED else Level.INFO
         add_event(job, str(phase), level=level, failed=counts[PartPhase.FAILED], parts=job.completions)
         job.message_code, job.message_data = str(phase), {}
-        if phase == Phase.FAILED and job.failure is not None:
+        if job.failure is not None and (phase == Phase.FAILED or job.is_held):
             job.message_code, job.message_data = job.failure["code"], job.failure["data"]
     elif not job.troubles:
         job.message_code = f"doing_{phase}"
@@ -124,7 +131,8 @@ def show(job: Job) -> None:
 def phase_of(desired: str, counts: Counter[str]) -> Phase:
     """Return a job's phase by the number of its parts in each phase."""
     if all(phase in SETTLED for phase, count in counts.items() if count):
-        if counts[PartPhase.CANCELLED]:
+        # Parts of a job that was not cancelled were ended because others are good enough.
+        if counts[PartPhase.CANCELLED] and (desired != Desired.DONE or not counts[PartPhase.SUCCEEDED]):
             return Phase.CANCELLED
         return Phase.FAILED if counts[PartPhase.FAILED] else Phase.SUCCEEDED
     if desired != Desired.DONE:

@@ -22,6 +22,7 @@ from clusters.storage import volumes
 from quotas import holders
 from storage import ending, enqueue
 from storage.models import NO_DRIVER, Phase, Snapshot, Volume
+from storage.mounts.leasing import Leases
 
 from . import manifests
 from .reading import LONGEST_RAW, explained, in_mib
@@ -63,6 +64,8 @@ def take(row: Snapshot, mirror: Mirror, instance: UUID) -> None:
     volume = row.volume
     body = mirror.api.get(SNAPSHOT, volume.tenant.namespace, row.object_name)
     if body is None:
+        if row.number is not None and is_still_attached(volume):
+            return  # a node may not have written everything; the clock looks again
         snapshot_class = class_for(volume, mirror)
         if snapshot_class is None:
             note(row, "no_snapshot_class", {"class": volume.storage_class}, Phase.FAILED)
@@ -80,6 +83,11 @@ def take(row: Snapshot, mirror: Mirror, instance: UUID) -> None:
     if message or is_over:
         raw = {"raw": message[:LONGEST_RAW]}
         note(row, "snapshot_failed", raw, Phase.FAILED if is_over else None)
+
+
+def is_still_attached(volume: Volume) -> bool:
+    """Return True if a node has the volume attached though nobody uses it any more."""
+    return any(lease.nodes for lease in Leases().held([volume.pk]))
 
 
 def class_for(volume: Volume, mirror: Mirror) -> str | None:

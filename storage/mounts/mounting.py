@@ -39,6 +39,8 @@ class MountWish:
     path: str
     read_only: bool = True
     version: str = ""  # a number, or LATEST; empty: the volume itself
+    # Somebody publishes that version before the holder starts, who then pins it: there may be none yet.
+    is_promised: bool = False
 
     @property
     def key(self) -> str:
@@ -226,7 +228,7 @@ def _fault_of_version(volume: Volume, wish: MountWish) -> str:
     data = {"name": volume.name, "version": wish.version}
     if not wish.read_only:
         return _("A version cannot be written to: mount version %(version)s of “%(name)s” read-only.") % data
-    if versions.find(volume, wish.version) is None:
+    if versions.find(volume, wish.version) is None and not wish.is_promised:
         if wish.version == LATEST:
             return _("“%(name)s” has no version yet.") % data
         return _("“%(name)s” has no version %(version)s.") % data

@@ -32,6 +32,7 @@ from tests.e2e import looks
 from tests.e2e.browsing import signed_in
 from tests.portal.addresses import ALL
 from tests.sampling import rare
+from tests.shared.job_rows import end_in_rows, make_job
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
@@ -58,6 +59,11 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "help/causes/": [("bob", "/help/causes/")],
+    "jobs/": [("bob", "/jobs/"), ("alice", "/jobs/?show=everyone&sort=name"), ("victor", "/jobs/")],
+    "jobs/<uuid:id>/": [("bob", "/jobs/{sweep}/"), ("victor", "/jobs/{failed-job}/")],
+    "jobs/<uuid:id>/activity/": [("bob", "/jobs/{failed-job}/activity/")],
+    "jobs/<uuid:id>/settings/": [("bob", "/jobs/{sweep}/settings/")],
+    "jobs/<uuid:id>/<str:verb>/": [("bob", "/jobs/{sweep}/cancel/")],
     "launch/": [("bob", "/launch/"), ("victor", "/launch/")],
     "notices/": [("bob", "/notices/")],
     "notices/settings/": [("bob", "/notices/settings/")],
@@ -102,6 +108,7 @@ NOT_READ = {
     "api/schema/",
     "connections/<uuid:id>/delete/",
     "healthz",
+    "jobs/bulk/",
     "launch/answer/",
     "metrics",
     "workspaces/<uuid:id>/instead/",
@@ -165,6 +172,7 @@ class Stage:
         values = {"name": "store", "endpoint": "https://s3.example.org", "bucket": "data"}
         made = connections.create(self.cast.bob, "demo", values | dict.fromkeys(connections.KEYS, "key"))
         self.ids["connection"] = str(made.pk)
+        self.ids |= trained(self.cast)
         self.ids["opening"] = str(opening(self.cast).pk)
         self.options = {
             "color_scheme": "light",
@@ -257,6 +265,22 @@ def opening(cast: Cast) -> Volume:
         volume=volume, by=cast.bob.user, writes=True, problem="image_not_found", problem_data=raw
     )
     return volume
+
+
+def trained(cast: Cast) -> dict[str, str]:
+    """Create a sweep of bob's that waits, and a job of his that failed at its second attempt."""
+    sweep = make_job(
+        cast, cast.bob, "a sweep", sweep={"lr": [0.1, 0.01, 0.001], "seed": [1, 2]}, parallelism=2
+    )
+    failed = make_job(
+        cast,
+        cast.bob,
+        "a-job-of-a-name-that-is-as-long-as-people-like",
+        script="#!/bin/sh\nfalse",
+        command=[],
+    )
+    end_in_rows(failed, attempts=2)
+    return {"sweep": str(sweep.pk), "failed-job": str(failed.pk)}
 
 
 def copied(volume: Volume) -> Snapshot:

@@ -104,6 +104,6 @@ def make_stage() -> Stage:
         "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
         "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),
     }
-    return Stage(
-        people, cast.demo, cast.second, {kind: {"id": found, **common} for kind, found in ids.items()}
-    )
+    objects = {kind: {"id": found, **common} for kind, found in ids.items()}
+    objects["job"]["verb"] = "cancel"
+    return Stage(people, cast.demo, cast.second, objects)

@@ -72,7 +72,6 @@ EVERYBODY = Row("200 200 200 200 200 200 200 200")
 ADMINS = Row("403 403 403 403 200 403 403 403")
 # Not built yet. The objects in its address are not looked up yet.
 NOT_YET = Row("501 501 501 501 501 501 501 501")
-NOT_YET_WRITE = Row("501 501 501 501 501 501 403 501")
 # For node agents only, with a token that no person has.
 NO_AGENT = Row("401 401 401 401 401 401 401 401")
 NOT_YET_ADMINS = Row("403 403 403 403 501 403 403 403")
@@ -143,9 +142,16 @@ API: dict[str, dict[str, Row]] = {
     "jobs/<uuid:id>/retry/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},
     "jobs/<uuid:id>/retry-failed/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},
     "jobs/<uuid:id>/duplicate/": {"POST": OWN},
+    "jobs/<uuid:id>/stop-rest/": {"POST": MANAGED},
+    "jobs/<uuid:id>/parts/": {"GET": SEEN},
     "jobs/<uuid:id>/events/": {"GET": SEEN},
     "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
-    "jobs/<uuid:id>/metrics/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
+    "jobs/<uuid:id>/metrics/": {
+        "GET": SEEN,
+        # It waits in the queue, so nothing is reported.
+        "POST": Row("409 403 403 409 409 404 403 404", {"values": {"loss": 1}}),
+    },
+    "jobs/<uuid:id>/pipeline/": {"GET": SEEN},
     "jobs/<uuid:id>/manifest/": {"GET": Row("200 403 403 200 200 404 200 404")},
     "connections/": {
         "GET": EVERYBODY,
@@ -263,6 +269,12 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
+    "jobs/": (PAGE, NO_SUCH_METHOD),
+    "jobs/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such action
+    "jobs/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/activity/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/settings/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/<str:verb>/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
     "connections/": (PAGE, REFUSED_FORM),
     "connections/<uuid:id>/": ("200 404 404 404 404 404 302", "422 404 404 404 404 404 302"),
     "connections/<uuid:id>/delete/": (NO_SUCH_METHOD, "302 404 404 404 404 404 302"),

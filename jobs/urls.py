@@ -1,0 +1,14 @@
+"""Page addresses."""
+
+from django.urls import path
+
+from .pages import views, views_job
+
+urlpatterns = [
+    path("jobs/", views.jobs, name="jobs"),
+    path("jobs/bulk/", views.bulk, name="jobs-bulk"),
+    path("jobs/<uuid:id>/", views_job.tab, {"name": "overview"}, name="job"),
+    path("jobs/<uuid:id>/activity/", views_job.tab, {"name": "activity"}, name="job-activity"),
+    path("jobs/<uuid:id>/settings/", views_job.tab, {"name": "settings"}, name="job-settings"),
+    path("jobs/<uuid:id>/<str:verb>/", views_job.act, name="job-act"),
+]

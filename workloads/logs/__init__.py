@@ -1,0 +1,1 @@
+"""Logs of workspaces and jobs, kept when their pods are gone: collected, stored, read, followed."""
