@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
@@ -19,7 +20,7 @@ from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import Attempt, Desired, Job, Part, PartPhase
-from jobs.runs import attempts, following, lifecycle
+from jobs.runs import attempts, following, lifecycle, parts
 from jobs.runs.ends import End, end_of, index_of, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
@@ -92,6 +93,10 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
     for service in mirror.of("Service", str(job.pk)):
         if (name := service["metadata"]["name"]) not in names:  # of an attempt whose end an admin confirmed
             remove_network(job.tenant.namespace, name, mirror)
+    if parts.lacks_claims(job):
+        attempts.request_more(job)
+    if live and job.dirty_since is not None:
+        keep_fences(job, mirror, shared)
     late = [pod for pods in by_run.values() for pod in pods if not end_proven(pod)]
     if job.desired == Desired.DELETED and not live and not late:
         return delete(job, mirror)
@@ -106,6 +111,12 @@ def set_aside(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> Non
         elif not pod["metadata"].get("deletionTimestamp"):
             mirror.delete("Job", job.tenant.namespace, f"job-{run}")
             mirror.delete("Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+
+
+def keep_fences(job: Job, mirror: Mirror, shared: Shared) -> None:
+    """Apply the tenant's network policy and ceiling, which may have changed since its attempts began."""
+    with suppress(ensuring.NoNamespace):  # what starts there says so
+        ensuring.ensure(shared.tenant_objects(job.tenant, job.pool.cluster), shared.instance, mirror)
 
 
 def delete(job: Job, mirror: Mirror) -> bool:
