@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast
-from tests.workloads.logs.log_rows import NOON, NOON_NS, make_stream, write
+from tests.shared.log_rows import NOON, NOON_NS, make_stream, write
 from workloads.logs import chunks, reading, store
 from workloads.logs.intake import SECOND
 from workloads.logs.models import LogChunk

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast
-from tests.workloads.logs.log_rows import NOON, NOON_NS, make_stream, stored, write
+from tests.shared.log_rows import NOON, NOON_NS, make_stream, stored, write
 from workloads.logs import readers, store
 from workloads.logs.chunks import CHUNK_BYTES, Entry, size_of
 from workloads.logs.intake import SECOND, moment
