@@ -21,7 +21,7 @@ env = environ.Env()
 
 # A trial on one machine: plain HTTP on loopback, demo users, mail to a file.
 TRIAL = env.bool("BERTH_TRIAL", default=False)
-# Which process this is: web, worker, watcher, ssh-jump, or empty for a management command.
+# Which process this is: web, worker, watcher, collector, ssh-jump, or empty for a management command.
 ROLE = env.str("BERTH_ROLE", default="")
 
 DEBUG = env.bool("BERTH_DEBUG", default=False)

@@ -215,4 +215,6 @@ def test_the_table_names_every_route_and_nothing_that_is_gone() -> None:
 
 
 def path_of(stage: Stage, route: str, id: str = "") -> str:
-    return "/" + re.sub(r"<[^>]+>", id or stage.ids_for(route.removeprefix("ws/"))["id"], route or "ws/nothing/")
+    return "/" + re.sub(
+        r"<[^>]+>", id or stage.ids_for(route.removeprefix("ws/"))["id"], route or "ws/nothing/"
+    )
