@@ -26,7 +26,7 @@ from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
 from workloads import longest
 from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
-from workloads.models import Image
+from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 
@@ -69,6 +69,7 @@ class JobSpec:
     after: Sequence[After] = ()
     writes: UUID | None = None
     connections: Sequence[UUID] = ()
+    exposition: Exposition | None = None
     not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
 
@@ -185,6 +186,7 @@ def _write(
         priority=spec.priority,
         max_runtime_minutes=longest.granted(tenant, spec.max_runtime_minutes),
         notify=spec.notify,
+        **Exposition.fields(spec.exposition),
         command=programs.of_notebook(spec.notebook) if spec.notebook else list(spec.command),
         completions=number_of_parts(spec),
         parallelism=spec.parallelism,

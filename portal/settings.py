@@ -311,6 +311,11 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    # Choices that several bodies have, beside others of the same field name.
+    "ENUM_NAME_OVERRIDES": {
+        "JobPhaseEnum": "jobs.models.Phase.choices",
+        "VolumeKindEnum": "storage.models.Kind.choices",
+    },
 }
 
 # Token with which Prometheus asks for /metrics. Without one, /metrics is closed outside a trial.

@@ -15,7 +15,15 @@ from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
 from jobs.submit import PRIORITY, JobSpec
 from jobs.sweeps import MOST_PARTS
-from workloads.serializers import ReasonShape, RequestBody, SizeBody, size_asked, wishes_of
+from workloads.serializers import (
+    ExpositionShape,
+    ReasonShape,
+    RequestBody,
+    SizeBody,
+    exposition_of,
+    size_asked,
+    wishes_of,
+)
 
 LONGEST_MINUTES = 365 * 24 * 60
 # Fields of the contract that are not built yet: accepted if empty, else answered 501.
@@ -179,6 +187,7 @@ def spec_of(body: Mapping[str, Any]) -> JobSpec:
         **values,
         size=size_asked(body),
         volumes=wishes_of(body["volumes"]),
+        exposition=exposition_of(body),
         after=[After(one["job"], one["on"]) for one in body["after"]],
         writes=body["writes"]["volume"] if body["writes"] else None,
         not_built=[name for name in LATER if body.get(name)],
@@ -210,6 +219,12 @@ class AttemptShape(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
+    gpu_use_percent = serializers.FloatField(allow_null=True, help_text="Mean over its time.")
+    tail = serializers.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="Last lines of one that failed. Null in lists, and for others.",
+    )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
 
 
@@ -277,6 +292,7 @@ class JobShape(serializers.Serializer[Any]):
     priority = serializers.IntegerField()
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
+    metrics = ExpositionShape(allow_null=True, help_text="Where its program serves figures.")
     ttl_hours = serializers.IntegerField(allow_null=True)
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
@@ -313,7 +329,7 @@ class PartsShape(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True, help_text="Null: all parts are here.")
 
 
-class NodeShape(serializers.Serializer[Any]):
+class PipelineNodeShape(serializers.Serializer[Any]):
     id = serializers.CharField()
     kind = serializers.ChoiceField(choices=["job", "version"])
     name = serializers.CharField()
@@ -323,7 +339,7 @@ class NodeShape(serializers.Serializer[Any]):
     volume = serializers.UUIDField(allow_null=True, help_text="Dataset of a version.")
 
 
-class EdgeShape(serializers.Serializer[Any]):
+class PipelineEdgeShape(serializers.Serializer[Any]):
     to = serializers.CharField()
     kind = serializers.ChoiceField(choices=["after", "writes", "reads"])
     on = serializers.ChoiceField(choices=On.choices, allow_null=True)
@@ -334,8 +350,8 @@ class EdgeShape(serializers.Serializer[Any]):
 
 
 class PipelineShape(serializers.Serializer[Any]):
-    nodes = NodeShape(many=True)
-    edges = EdgeShape(many=True)
+    nodes = PipelineNodeShape(many=True)
+    edges = PipelineEdgeShape(many=True)
     is_whole = serializers.BooleanField(help_text="False: there are more than 60 jobs.")
 
 
@@ -345,7 +361,7 @@ class PointShape(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
 
 
-class SeriesShape(serializers.Serializer[Any]):
+class ReportedSeriesShape(serializers.Serializer[Any]):
     name = serializers.CharField()
     points = PointShape(many=True, help_text="Thinned: 256 at most, and the newest.")
 
@@ -354,4 +370,4 @@ class ReportedShape(serializers.Serializer[Any]):
     index = serializers.IntegerField()
     progress = serializers.FloatField(allow_null=True)
     metrics = serializers.DictField(child=serializers.FloatField())
-    series = SeriesShape(many=True)
+    series = ReportedSeriesShape(many=True)

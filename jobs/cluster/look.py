@@ -271,6 +271,7 @@ def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mi
 
 def settle(job: Job, attempt: Attempt, pods: Sequence[Object], end: End, mirror: Mirror) -> None:
     """Write down the end, and only then let go of its pods."""
+    attempts.note_last(attempt, pods)
     attempts.finish(job, attempt, end)
     for pod in pods:
         remove_finalizer(pod, mirror)

@@ -15,9 +15,10 @@ from clusters.pods.ends import end_proven
 from jobs import enqueue
 from jobs.changing import Level, add_event, changing
 from jobs.models import SETTLED, Attempt, Desired, Ending, Job, Part, PartPhase
-from jobs.runs.ends import End, Result
+from jobs.runs.ends import End, Result, tail_of
 from quotas import admission
 from quotas.models import Claim
+from workloads import devices
 from workloads.pods.status import Object
 from workloads.pods.troubles import Trouble
 
@@ -35,6 +36,14 @@ def note_pods(attempt: Attempt, pods: Sequence[Object]) -> None:
             continue
         attempt.pod_uid, attempt.pod_ended, attempt.node = uid, has_ended, node or attempt.node
         attempt.save(update_fields=["pod_uid", "pod_ended", "node"])
+
+
+def note_last(attempt: Attempt, pods: Sequence[Object]) -> None:
+    """Keep what the end of an attempt shows: the last lines of its output if it failed, its GPUs and their use."""
+    attempt.tail = tail_of(pods)
+    had = devices.of([attempt.run]).get(attempt.run, devices.NONE)
+    attempt.gpus, attempt.gpu_use_percent = list(had.uuids), had.use_percent
+    attempt.save(update_fields=["tail", "gpus", "gpu_use_percent"])
 
 
 def begin_running(job: Job, attempt: Attempt) -> None:

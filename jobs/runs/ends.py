@@ -14,6 +14,7 @@ from workloads.pods.status import Object, container_status, end_reason, ended_fr
 from workloads.pods.troubles import explain_trouble, rejected
 
 OUT_OF_TIME = "DeadlineExceeded"
+LONGEST_TAIL = 4096
 
 
 class Result(Enum):
@@ -83,6 +84,18 @@ def end_of(job: Job, pods: Sequence[Object], kept: Object | None) -> End:
     if reason == "OOMKilled":
         return End(Result.FAILED, "out_of_memory", code)
     return End(Result.FAILED, "exit_code", code, {"exit_code": code})
+
+
+def tail_of(pods: Sequence[Object]) -> str:
+    """Return the last lines of a failed container's output, as the kubelet kept them: at most 80 lines, 2 KiB.
+
+    The container's terminationMessagePolicy is FallbackToLogsOnError.
+    """
+    for pod in pods:
+        ended = container_status(pod).get("state", {}).get("terminated", {})
+        if ended.get("exitCode") and (text := str(ended.get("message") or "").replace("\0", "")):
+            return text[-LONGEST_TAIL:]
+    return ""
 
 
 def has_succeeded(pod: Object) -> bool:
