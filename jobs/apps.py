@@ -14,13 +14,15 @@ class JobsConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim
+        from workloads import sources
 
-        from . import changing, notices, trail_words
+        from . import changing, notices, source, trail_words
         from .cluster.keeper import Keeper
         from .runs import expiry
         from .runs.holder import Jobs
 
         holders.register(Claim.Holder.JOB, Jobs())
+        sources.register("job", source.find)
         beside.register(Keeper)
         reachability_changed.connect(changing.on_reachability_changed)
         tick.connect(expiry.on_tick)

@@ -38,6 +38,7 @@ from .runs import following, parts, publishing
 from .runs.following import After
 from .sweeps import MOST_PARTS, Grid, Points
 
+MOST_RETRIES = 100
 # Below what a person asks for without a word, so that nobody's notebook waits behind a job.
 PRIORITY = -10
 

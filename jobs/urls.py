@@ -2,10 +2,12 @@
 
 from django.urls import path
 
-from .pages import views, views_job
+from .pages import views, views_form, views_job
 
 urlpatterns = [
     path("jobs/", views.jobs, name="jobs"),
+    path("jobs/new/", views_form.new, name="job-new"),
+    path("jobs/new/answer/", views_form.answer, name="job-new-answer"),
     path("jobs/bulk/", views.bulk, name="jobs-bulk"),
     path("jobs/<uuid:id>/", views_job.tab, {"name": "overview"}, name="job"),
     path("jobs/<uuid:id>/activity/", views_job.tab, {"name": "activity"}, name="job-activity"),

@@ -18,13 +18,16 @@ class WorkspacesConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
+        from workloads import sources
 
         from . import notices, receivers, trail_words
+        from .launch import source
         from .runs.holder import Workspaces
         from .runs.reconciler import Reconciler
         from .state import live
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
+        sources.register("workspace", source.find)
         beside.register(Reconciler)
         reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)

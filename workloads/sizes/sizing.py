@@ -97,6 +97,7 @@ class Size:
         user: Any = None,
         max_runtime_minutes: int | None = None,
         holder: UUID | None = None,
+        priority: int = 0,
     ) -> Claim:
         """Request for this size to the queue. `holder`: the workload whose volumes it must follow."""
         return possible_claim(
@@ -108,6 +109,7 @@ class Size:
             memory_mib=self.requested_memory_mib,
             max_runtime_minutes=max_runtime_minutes,
             holder_id=holder,
+            priority=priority,
         )
 
     def asked(self) -> SizeAsked:
