@@ -14,18 +14,21 @@ class JobsConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim
-        from workloads import sources
+        from workloads import copies
+        from workloads.logs import sources
 
         from . import changing, notices, source, trail_words
+        from .cluster import log_source
         from .cluster.keeper import Keeper
         from .runs import expiry
         from .runs.holder import Jobs
 
         holders.register(Claim.Holder.JOB, Jobs())
-        sources.register("job", source.find)
+        copies.register("job", source.find)
         beside.register(Keeper)
         reachability_changed.connect(changing.on_reachability_changed)
         tick.connect(expiry.on_tick)
         changing.register(notices.on_event)
         words.register(notices.SUBJECT, notices.describe)
         trail.register(trail_words.KINDS, trail_words.DONE)
+        sources.register(log_source.KIND)

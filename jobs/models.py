@@ -182,6 +182,7 @@ class Series(models.Model):
     name = models.CharField(max_length=64)
     # [step, value, seconds since 1970] in order of arrival.
     points = models.JSONField(default=list)
+    newest = models.JSONField(default=list)
     stride = models.PositiveIntegerField(default=1)
     seen = models.PositiveBigIntegerField(default=0)
 

@@ -18,16 +18,18 @@ class WorkspacesConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
-        from workloads import sources
+        from workloads import copies
+        from workloads.logs import sources
 
         from . import notices, receivers, trail_words
+        from .cluster import log_source
         from .launch import source
         from .runs.holder import Workspaces
         from .runs.reconciler import Reconciler
         from .state import live
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
-        sources.register("workspace", source.find)
+        copies.register("workspace", source.find)
         beside.register(Reconciler)
         reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)
@@ -41,6 +43,7 @@ class WorkspacesConfig(AppConfig):
             post_delete.connect(receivers.on_share_changed, sender=share)
         live.register(notices.on_event)
         trail.register(trail_words.KINDS, trail_words.DONE)
+        sources.register(log_source.KIND)
         words.register(notices.SUBJECT, notices.describe)
         # The SSH jump ends connections whose key was removed.
         ssh_keys_changed.connect(receivers.on_access_changed)

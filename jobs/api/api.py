@@ -29,9 +29,11 @@ from jobs import access, sweeps
 from jobs.cluster.shown import manifests_of
 from jobs.duplicate import duplicate
 from jobs.models import Event, Job, Phase
+from jobs.pipeline.graph import as_json, graph_of
+from jobs.progress import reporting
 from jobs.runs import lifecycle
 from jobs.submit import submit
-from workloads import sources
+from workloads import copies
 
 from . import table
 from .representation import event_json, job_json, jobs_json, part_json, with_related
@@ -41,7 +43,10 @@ from .serializers import (
     JobEventShape,
     JobShape,
     KeepBody,
+    MetricsBody,
     PartsShape,
+    PipelineShape,
+    ReportedShape,
     WorkspaceJobBody,
     spec_from,
     spec_of,
@@ -167,7 +172,7 @@ class JobOfWorkspaceView(APIView):
     )
     def post(self, request: Request, id: UUID) -> Response:
         actor = actor_of(request)
-        source = sources.find("workspace", actor, id)
+        source = copies.find("workspace", actor, id)
         job = submit(actor, spec_from(source, checked(WorkspaceJobBody, request)))
         return Response(job_json(access.get(actor, job.pk), actor), status=201)
 
@@ -182,7 +187,7 @@ class StopRestView(OneJobView):
         return self.answer(lifecycle.stop_rest(self.actor, self.job, **checked(KeepBody, request)))
 
 
-class PartQuery(Query):
+class PartsQuery(Query):
     sort = serializers.CharField(default="index", max_length=100)
 
     def validate_sort(self, sort: str) -> str:
@@ -212,7 +217,7 @@ class PartsView(OneJobView, OffersCSV):
         ),
     )
     def get(self, request: Request, id: UUID) -> HttpResponseBase:
-        parts = sweeps.in_order(self.job.parts.all(), PartQuery.of(request)["sort"])
+        parts = sweeps.in_order(self.job.parts.all(), PartsQuery.of(request)["sort"])
         if self.is_csv:
             return self.as_csv(f"job-{self.job.pk}.csv", table.csv_parts(parts))
         return Response({"results": [part_json(part) for part in parts], "next": None})
@@ -240,6 +245,40 @@ class JobEventsView(ListView):
         events = job.events.filter(number__gt=EventQuery.of(request)["after"])
         page = self.paginate_queryset(self.filter_queryset(events))
         return self.get_paginated_response([event_json(event) for event in page or []])
+
+
+class PartQuery(Query):
+    index = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
+
+
+class MetricsView(OneJobView):
+    @extend_schema(
+        summary=gettext_noop("What a part of a job reported: progress, values, and series of them"),
+        parameters=[OpenApiParameter("index", int, description="The part; 0 if left out.")],
+        responses=answers({200: ReportedShape}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        return Response(reporting.reported(self.job, **PartQuery.of(request)))
+
+    @extend_schema(
+        summary=gettext_noop("Report progress and values of a part that runs"),
+        description="The same as a line `berth: progress=0.4 loss=1.2` of its output.",
+        request=MetricsBody,
+        responses=answers({200: ReportedShape}, 404, 409, 422),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        body = checked(MetricsBody, request)
+        reporting.report(self.actor, self.job, **body)
+        return Response(reporting.reported(self.job, body["index"]))
+
+
+class PipelineView(OneJobView):
+    @extend_schema(
+        summary=gettext_noop("Jobs that are connected with a job, and versions of datasets between them"),
+        responses=answers({200: PipelineShape}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        return Response(as_json(graph_of(self.job, self.actor)))
 
 
 class ManifestView(OneJobView):

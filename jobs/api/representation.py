@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, F, QuerySet, Window
+from django.db.models import Count, F, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
+from django.utils import timezone
 
 from accounts.access import Actor
 from jobs import access, programs, story
 from jobs.models import LIVE, OVER, Attempt, Event, Job, Part, PartPhase
+from jobs.progress import estimate
 from jobs.runs import following
 from quotas.queries import queues_of
 from storage.mounts import mounting
@@ -42,6 +45,7 @@ def describing(jobs: Iterable[Job]) -> Callable[[Job, Actor], Json]:
     """Return a function for the JSON of any of these for any actor, without further queries."""
     ids = [job.pk for job in jobs]
     counts = counts_of(ids)
+    progress = progress_of(jobs)
     attempts = attempts_of(ids)
     mounts = mounting.mounts_of(ids)
     first = first_waiting(ids)
@@ -54,6 +58,7 @@ def describing(jobs: Iterable[Job]) -> Callable[[Job, Actor], Json]:
             "attempts": [attempt_json(one) for one in attempts[job.pk]],
             "volumes": mounting.as_json(mounts.get(job.pk, [])),
             "after": after[job.pk],
+            "progress": progress[job.pk],
         }
 
     return describe
@@ -87,7 +92,6 @@ def first_waiting(jobs: Iterable[UUID]) -> dict[UUID, UUID]:
 
 def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
     own = access.is_own(actor, job)
-    done = counts[PartPhase.SUCCEEDED]
     return {
         "id": str(job.pk),
         "tenant": job.tenant.slug,
@@ -103,10 +107,9 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "message": message(job),
         "problem": problem(job),
         "queue": {name: moment(value) for name, value in queue.items()} if queue else None,
-        "progress": {"fraction": round(done / job.completions, 4), "eta": None, "metrics": {}},
         "indices": {
             "total": job.completions,
-            "succeeded": done,
+            "succeeded": counts[PartPhase.SUCCEEDED],
             "failed": counts[PartPhase.FAILED],
             "active": sum(counts[phase] for phase in LIVE) - counts[PartPhase.WAITING],
         },
@@ -151,6 +154,34 @@ def part_json(part: Part) -> Json:
         "metrics": part.metrics,
         "progress": part.progress,
     }
+
+
+def progress_of(jobs: Iterable[Job]) -> dict[UUID, Json]:
+    """Return how far each job is, when it will be done, and the newest values of one that has a single part."""
+    jobs, now = list(jobs), timezone.now()
+    done: dict[UUID, float] = defaultdict(float)
+    others: Counter[UUID] = Counter()
+    rows = Part.objects.filter(job__in=jobs).order_by().values_list("job", "phase")
+    for job_id, phase, count, reported in rows.annotate(Count("pk"), Sum("progress")):
+        done[job_id] += count if phase == PartPhase.SUCCEEDED else (reported or 0.0)
+        others[job_id] += count if phase in (*LIVE, PartPhase.PENDING) and phase != PartPhase.RUNNING else 0
+    ends: dict[UUID, list[datetime | None]] = defaultdict(list)
+    metrics: dict[UUID, Json] = {}
+    of_interest = Part.objects.filter(Q(phase=PartPhase.RUNNING) | Q(job__completions=1), job__in=jobs)
+    for part in of_interest.only("job", "phase", "run", "metrics", "progress", "pace").order_by("pk"):
+        metrics[part.job_id] = part.metrics
+        if part.phase == PartPhase.RUNNING:
+            ends[part.job_id].append(estimate.end_of_part(part.progress, part.pace, str(part.run), now))
+    found = {}
+    for job in jobs:
+        fraction = min(1.0, done[job.pk] / job.completions)
+        eta = estimate.end_of_job(fraction, ends[job.pk], others[job.pk], job.started_at, now)
+        found[job.pk] = {
+            "fraction": round(fraction, 4),
+            "eta": moment(eta),
+            "metrics": metrics.get(job.pk, {}) if job.completions == 1 else {},
+        }
+    return found
 
 
 def afters_of(jobs: Iterable[UUID]) -> dict[UUID, list[Json]]:

@@ -11,13 +11,14 @@ from rest_framework import serializers
 from accounts.rest.serializers import StrictSerializer
 from jobs import programs, sweeps
 from jobs.models import Event, On, PartPhase, Phase
+from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
 from jobs.submit import MOST_RETRIES, PRIORITY, JobSpec
 from jobs.sweeps import MOST_PARTS
+from workloads.copies import Source
 from workloads.longest import LONGEST_MINUTES
 from workloads.serializers import Environment, ReasonShape, RequestBody, SizeBody, size_asked, wishes_of
 from workloads.sizes.sizing import Size
-from workloads.sources import Source
 
 # Fields of the contract that are not built yet: accepted if empty, else answered 501.
 LATER = ("distributed",)
@@ -161,6 +162,16 @@ class KeepBody(StrictSerializer):
         max_length=MOST_PARTS,
         help_text="Indices of parts that go on, if they are not over.",
     )
+
+
+class MetricsBody(StrictSerializer):
+    """Values of a moment. `progress` is the part of the work that is done, from 0 to 1."""
+
+    step = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=0, max_value=LARGEST_STEP
+    )
+    values = serializers.DictField(child=serializers.FloatField(), allow_empty=False)
+    index = serializers.IntegerField(required=False, default=0, min_value=0, max_value=2**31 - 1)
 
 
 class DuplicateBody(StrictSerializer):
@@ -340,3 +351,47 @@ class PartShape(serializers.Serializer[Any]):
 class PartsShape(serializers.Serializer[Any]):
     results = PartShape(many=True)
     next = serializers.CharField(allow_null=True, help_text="Null: all parts are here.")
+
+
+class PipelineNodeShape(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["job", "version"])
+    name = serializers.CharField()
+    phase = serializers.CharField(allow_null=True, help_text="Null: a version that is not published yet.")
+    owner = serializers.CharField(allow_null=True)
+    number = serializers.IntegerField(allow_null=True, help_text="Of a version.")
+    volume = serializers.UUIDField(allow_null=True, help_text="Dataset of a version.")
+
+
+class PipelineEdgeShape(serializers.Serializer[Any]):
+    to = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["after", "writes", "reads"])
+    on = serializers.ChoiceField(choices=On.choices, allow_null=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `from`, which is a word of Python."""
+        return {"from": serializers.CharField(), **super().get_fields()}
+
+
+class PipelineShape(serializers.Serializer[Any]):
+    nodes = PipelineNodeShape(many=True)
+    edges = PipelineEdgeShape(many=True)
+    is_whole = serializers.BooleanField(help_text="False: there are more than 60 jobs.")
+
+
+class PointShape(serializers.Serializer[Any]):
+    step = serializers.IntegerField()
+    value = serializers.FloatField()
+    at = serializers.DateTimeField()
+
+
+class ReportedSeriesShape(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    points = PointShape(many=True, help_text="Thinned: 256 at most, and the newest.")
+
+
+class ReportedShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField()
+    progress = serializers.FloatField(allow_null=True)
+    metrics = serializers.DictField(child=serializers.FloatField())
+    series = ReportedSeriesShape(many=True)

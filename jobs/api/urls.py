@@ -2,7 +2,6 @@
 
 from django.urls import path
 
-from accounts.models import Scope
 from accounts.rest.not_yet import not_yet
 
 from . import api
@@ -19,6 +18,7 @@ urlpatterns = [
     path("jobs/<uuid:id>/parts/", api.PartsView.as_view(), name="job-parts"),
     path("jobs/<uuid:id>/events/", api.JobEventsView.as_view(), name="job-events"),
     path("jobs/<uuid:id>/logs/", not_yet("GET"), name="job-logs"),
-    path("jobs/<uuid:id>/metrics/", not_yet("GET", "POST", write_scope=Scope.JOBS), name="job-metrics"),
+    path("jobs/<uuid:id>/metrics/", api.MetricsView.as_view(), name="job-metrics"),
+    path("jobs/<uuid:id>/pipeline/", api.PipelineView.as_view(), name="job-pipeline"),
     path("jobs/<uuid:id>/manifest/", api.ManifestView.as_view(), name="job-manifest"),
 ]

@@ -125,6 +125,7 @@ class Migration(migrations.Migration):
                 ),
                 ("name", models.CharField(max_length=64)),
                 ("points", models.JSONField(default=list)),
+                ("newest", models.JSONField(default=list)),
                 ("stride", models.PositiveIntegerField(default=1)),
                 ("seen", models.PositiveBigIntegerField(default=0)),
                 (

@@ -14,7 +14,7 @@ from accounts.credentials.secrets import encrypt
 from accounts.trail import audit
 from jobs import access, enqueue
 from jobs.changing import add_event, changing
-from jobs.models import SETTLED, Desired, Ending, Job, JobSecret, Part, PartPhase, Phase
+from jobs.models import SETTLED, Desired, Ending, Job, JobSecret, Part, PartPhase, Phase, Series
 from quotas import admission
 from storage import connections
 from storage.mounts import homes
@@ -85,7 +85,9 @@ def retry(actor: Actor, job: Job, *, only_failed: bool = False) -> bool:
                 return False
             following.refuse_hopeless(row)
             again = row.parts.exclude(phase=PartPhase.SUCCEEDED) if only_failed else row.parts.all()
-            if not again.update(phase=PartPhase.PENDING, ending="", failures=0):
+            Series.objects.filter(part__in=again.values("pk")).delete()
+            fresh = {"ending": "", "failures": 0, "metrics": {}, "progress": None, "pace": {}}
+            if not again.update(phase=PartPhase.PENDING, **fresh):
                 return False
             row.desired, row.phase = Desired.DONE, Phase.WAITING
             row.failure = row.ended_at = row.expires_at = row.started_at = row.version = None

@@ -28,6 +28,8 @@ DRAWS, FEW_DRAWS = 8, 4
 LONG_QUEUE = 200
 # Only the front of a long queue is planned: farther back, ranges are too wide to be shown.
 FRONT = 100
+# A run that reports its progress ends after this part of the time that it expects, or up to so much more of it.
+LEAST_OF_EXPECTED, EXPECTED_SPREAD = 0.8, 0.6
 PROOF_SECONDS = 60.0  # from the end of a run to the proof of it
 ORDERS = 97
 OUTSIDE = 0.1  # of the starts on either side of the range
@@ -181,7 +183,12 @@ def _remaining(now: datetime, run: Run, lengths: Lengths, draws: int) -> list[da
     most = max(0.0, (min(known) - now).total_seconds()) + PROOF_SECONDS if known else inf
     asked = (run.ends_at - run.admitted_at).total_seconds() if run.ends_at else None
     age = max(0.0, (now - run.admitted_at).total_seconds())
-    left = lengths.curve(run.tenant, run.user, asked).left(age, _shares(run.claim, draws))
+    shares = _shares(run.claim, draws)
+    if run.expected_end is not None and run.expected_end > now:
+        expected = (run.expected_end - now).total_seconds()
+        left = [expected * (LEAST_OF_EXPECTED + share * EXPECTED_SPREAD) for share in shares]
+    else:
+        left = lengths.curve(run.tenant, run.user, asked).left(age, shares)
     return [now + timedelta(seconds=min(seconds + 1, most)) for seconds in left]
 
 

@@ -13,6 +13,7 @@ const color = (name) => getComputedStyle(document.documentElement).getPropertyVa
 export function said(value, unit) {
   if (value === null || value === undefined) return "–";
   const round = (digits) => value.toLocaleString(language, { maximumFractionDigits: digits });
+  if (unit === "") return value.toLocaleString(language, { maximumSignificantDigits: 5 });
   if (unit === "%") return `${round(0)}%`;
   if (unit === "cores") return round(2);
   if (unit !== "MiB") return `${round(0)}\u00a0${unit}`;
@@ -69,7 +70,7 @@ export class Chart {
         height: HEIGHT,
         legend: { show: false },
         cursor: { y: false, drag: { setScale: false, x: false }, sync: { key: "figures" } },
-        scales: { x: { range: () => this.range }, y: { range: (_plot, _least, most) => [0, this.top(most)] } },
+        scales: { x: { range: () => this.range }, y: this.unit === "" ? {} : { range: (_plot, _least, most) => [0, this.top(most)] } },
         axes: [
           { ...axis, size: 30, values: (_plot, times) => this.clock(times) },
           { ...axis, size: 64, incrs: this.unit === "MiB" ? WHOLE_MIB : undefined, values: (_plot, values) => values.map((value) => said(value, this.unit)) },

@@ -20,6 +20,7 @@ from quotas.scheduling import (
     Run,
     TenantQuota,
     Waiting,
+    decide,
 )
 from quotas.scheduling.forecast import (
     FRONT,
@@ -72,6 +73,28 @@ def test_an_older_run_is_expected_to_end_sooner() -> None:
     expected = forecast_of(pool([node(run(4, age=150))], waits), waits)
     assert early(expected) < 60
     assert late(expected) < 160
+
+
+def test_a_run_that_reports_its_progress_is_forecast_by_that_and_promised_nothing() -> None:
+    waits, short = asks(4), asks(4, lasts=minutes(30))
+    told = run(4, expected_end=NOW + minutes(60))
+    expected = forecast_of(pool([node(told)], waits), waits)
+    assert 40 <= early(expected) <= 60
+    assert 60 <= late(expected) <= 100
+    bounded = run(4, ends=20, expected_end=NOW + minutes(60))
+    assert late(forecast_of(pool([node(bounded)], waits), waits)) <= 35
+    late_one = run(4, expected_end=NOW - minutes(1))
+    assert forecast_of(pool([node(late_one)], waits), waits) == forecast_of(
+        pool([node(run(4))], waits), waits
+    )
+    # What is admitted does not rest on it: decisions are the same with and without.
+    with_it, without = ([one] for one in (told, replace(told, expected_end=None)))
+    booked = [Booked(SECOND, SECOND, NOW + minutes(70), NOW + minutes(100), 1, 4)]
+    states = [
+        replace(pool([node(*runs_of)], waits, short), bookings=tuple(booked))
+        for runs_of in (with_it, without)
+    ]
+    assert decide(states[0]) == decide(states[1])
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from accounts.access import Actor
 from accounts.errors import NotThere
 from quotas.pools.needs import unit_memory_mib
 from workloads.asking import ENV_NAME, RESERVED_ENV
+from workloads.copies import Source, find
 from workloads.figures import number
 from workloads.models import Workload
 from workloads.sizes.choices import PoolChoice
 from workloads.sizes.parts import is_part, part_value
 from workloads.sizes.sizing import portion_of
-from workloads.sources import Source, find
 
 from .forms import FIND, FINDING, MIB_PER_GIB, WorkloadForm
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from accounts.access import Actor
 from storage.mounts import mounting
-from workloads.sources import Source, source_of
+from workloads.copies import Source, source_of
 from workspaces import access
 
 

@@ -1,0 +1,110 @@
+"""Take what programs report, from the lines of their output or by the API, into rows of bounded size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.locks import locked, one_at_a_time
+from jobs.changing import announce
+from jobs.models import Job, Part, PartPhase, Series
+from quotas import ends
+
+from . import estimate
+from .lines import Report, parse
+from .series import Point, Thinned
+
+MOST_NAMES = 32  # of a job
+HOLDER = "job"
+At = tuple[datetime, Report]
+
+
+class Line(Protocol):
+    """Line of a workload's output, as the collector of logs hands it on."""
+
+    @property
+    def holder_kind(self) -> str: ...
+    @property
+    def holder(self) -> UUID: ...
+    @property
+    def run(self) -> UUID | None: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def text(self) -> str: ...
+
+
+def on_lines(lines: Iterable[Line]) -> None:
+    """Take the reports of these new lines. Lines that report nothing cost no query."""
+    found: defaultdict[tuple[UUID, int, UUID | None], list[At]] = defaultdict(list)
+    for line in lines:
+        if line.holder_kind == HOLDER and (report := parse(line.text)) is not None:
+            found[line.holder, line.index, line.run].append((line.at, report))
+    for (job, index, run), reports in sorted(found.items(), key=lambda item: (item[0][0], item[0][1])):
+        take(job, index, run, reports)
+    for row in Job.objects.filter(pk__in={job for job, _index, _run in found}).only("pk", "tenant_id"):
+        announce(row)
+
+
+def take(job: UUID, index: int, run: UUID | None, reports: Sequence[At]) -> None:
+    """Keep the values of one part in its row and its series. `run`: that of the reports; None: the present one."""
+    with transaction.atomic():
+        part = locked(Part.objects.filter(job=job, index=index)).first()
+        if part is None:
+            return
+        names = allowed(part, {name for _at, report in reports for name in report.values})
+        points: defaultdict[str, list[Point]] = defaultdict(list)
+        for at, report in reports:
+            for name in names & report.values.keys():
+                points[name].append([_step(report), report.values[name], at.timestamp()])
+                part.metrics[name] = report.values[name]
+            if report.progress is not None and run in (None, part.run):
+                part.pace = estimate.paced(part.pace, str(part.run), report.progress, at)
+                part.progress = report.progress
+        _extend(part, points)
+        part.save(update_fields=["metrics", "progress", "pace"])
+    if part.run is not None and part.phase == PartPhase.RUNNING:
+        now = timezone.now()
+        ends.expect(part.run, estimate.end_of_part(part.progress, part.pace, str(part.run), now), now)
+
+
+def _step(report: Report) -> float:
+    return -1 if report.step is None else report.step
+
+
+def allowed(part: Part, names: set[str]) -> set[str]:
+    """Return those of the names that the job may have: the first MOST_NAMES that its parts reported."""
+    new = names - part.metrics.keys()
+    if not new:
+        return names
+    one_at_a_time(f"jobs.metrics {part.job_id}")
+    return allowed_of(part, names)
+
+
+def allowed_of(part: Part, names: set[str]) -> set[str]:
+    known = set(Series.objects.filter(part__job=part.job_id).values_list("name", flat=True).distinct())
+    room = MOST_NAMES - len(known)
+    return (names & known) | set(sorted(names - known)[: max(0, room)])
+
+
+def _extend(part: Part, points: dict[str, list[Point]]) -> None:
+    there = {row.name: row for row in Series.objects.filter(part=part, name__in=points)}
+    for name, new in points.items():
+        row = there.get(name) or Series(part=part, name=name)
+        thinned = Thinned(row.points, row.stride, row.seen)
+        for number, point in enumerate(new):
+            if point[0] < 0:  # no step was given: it is counted
+                point[0] = row.seen + number
+        thinned.add(new)
+        row.points, row.stride, row.seen, row.newest = thinned.points, thinned.stride, thinned.seen, new[-1]
+        row.save()
