@@ -275,6 +275,8 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "jobs/new/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "jobs/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such action
     "jobs/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/parts/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/stop-rest/": (MANAGED_PAGE, "200 403 403 200 200 404 302"),  # it asks which
     "jobs/<uuid:id>/activity/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/settings/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/<str:verb>/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
