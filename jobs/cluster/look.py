@@ -87,12 +87,7 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
             bring_up(wanted_of(job, part, attempt, claim, shared, timezone.now()), pods, mirror)
     starting = {part.run for part in live if part.phase in UP}
     attempts.show_troubles(job, [one for one in known.values() if one.run in starting])
-    for run, pods in by_run.items():
-        set_aside(job, run, pods, mirror)
-    names = {f"job-{run}" for run in runs}
-    for service in mirror.of("Service", str(job.pk)):
-        if (name := service["metadata"]["name"]) not in names:  # of an attempt whose end an admin confirmed
-            remove_network(job.tenant.namespace, name, mirror)
+    set_aside(job, by_run, {f"job-{run}" for run in runs}, mirror)
     if parts.lacks_claims(job):
         attempts.request_more(job)
     if live and job.dirty_since is not None:
@@ -103,8 +98,17 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
     return True
 
 
-def set_aside(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> None:
-    """End pods of runs that are over: what came late must not run without a claim."""
+def set_aside(job: Job, by_run: dict[str, list[Object]], names: set[str], mirror: Mirror) -> None:
+    """Clear away what attempts left behind that are over. `names`: objects of those that are not."""
+    for run, pods in by_run.items():
+        end_late(job, run, pods, mirror)
+    for service in mirror.of("Service", str(job.pk)):
+        if (name := service["metadata"]["name"]) not in names:  # of an attempt whose end an admin confirmed
+            remove_network(job.tenant.namespace, name, mirror)
+
+
+def end_late(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> None:
+    """End pods of a run that is over: what came late must not run without a claim."""
     for pod in pods:
         if end_proven(pod):
             remove_finalizer(pod, mirror)

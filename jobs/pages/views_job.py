@@ -93,8 +93,9 @@ def what_may(actor: Actor, job: Job) -> dict[str, bool]:
     return {
         "cancel": manages and not is_over and job.desired == Desired.DONE,
         "retry": runs_own and is_over,
-        "retry_failed": runs_own and job.phase in (Phase.FAILED, Phase.CANCELLED) and job.completions > 1,
+        "retry_failed": runs_own and is_over and job.completions > 1 and job.phase != Phase.SUCCEEDED,
         "delete": manages,
+        "duplicate": not job.deleted_at and access.may_submit(actor, job.tenant),
     }
 
 
