@@ -117,7 +117,7 @@ def delete_person(actor: Actor, user: User) -> None:
         except ProtectedError:
             raise Conflict(
                 "person_has_work",
-                _("%(name)s has or had workspaces.") % {"name": user.username},
+                _("%(name)s has or had workspaces or jobs.") % {"name": user.username},
                 _("Deactivate them instead: this keeps their history."),
             ) from None
 

@@ -31,6 +31,10 @@ class Api:
         self._transport = transport
 
     @property
+    def transport(self) -> Transport:
+        return self._transport
+
+    @property
     def address(self) -> str:
         """Address of the connection, as in "https://10.0.0.1:6443"."""
         return self._transport.address

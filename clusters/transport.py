@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import Any
 
 import urllib3
-from kubernetes.client import ApiClient, ApiException
+from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.client.api_client import RequestSerialized
 
 from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable, StreamSilent
 
@@ -109,14 +110,7 @@ class Transport:
         headers = {"Accept": accept or "application/json"}
         if body is not None:
             headers["Content-Type"] = content_type
-        parameters = self._client.param_serialize(
-            method,
-            path,
-            query_params=[(name, str(value)) for name, value in (query or {}).items()],
-            header_params=headers,
-            body=body,
-            auth_settings=["BearerToken"],
-        )
+        parameters = self._serialized(method, path, query, headers, body)
         timeouts = (CONNECT_TIMEOUT_SECONDS, read_timeout_seconds)
         if self._deadline is not None:
             left = self._deadline - time.monotonic()
@@ -126,6 +120,33 @@ class Transport:
         answer = self._client.call_api(*parameters, _request_timeout=timeouts)
         response: urllib3.BaseHTTPResponse = answer.response
         return response
+
+    def _serialized(
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        headers: dict[str, str],
+        body: Json | Objects | None,
+    ) -> RequestSerialized:
+        return self._client.param_serialize(
+            method,
+            path,
+            query_params=[(name, str(value)) for name, value in (query or {}).items()],
+            header_params=headers,
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+
+    def prepared(self, path: str, query: Query) -> tuple[str, dict[str, str]]:
+        """Return address and headers, with the credentials of now, for a client of another kind (log_streams.py)."""
+        _method, url, headers, *_rest = self._serialized("GET", path, query, {}, None)
+        return url, headers
+
+    @property
+    def configuration(self) -> Configuration:
+        found: Configuration = self._client.configuration
+        return found
 
     def _decoded(self, content: bytes) -> Json:
         try:

@@ -22,7 +22,11 @@ def visible(actor: Actor) -> QuerySet[Job]:
 
 def get(actor: Actor, job_id: UUID | str) -> Job:
     """Return the job or raise NotThere: deleted ones are there for their owner alone."""
-    job = visible(actor).select_related(*RELATED).filter(pk=job_id).first()
+    return require_there(actor, visible(actor).select_related(*RELATED).filter(pk=job_id).first())
+
+
+def require_there(actor: Actor, job: Job | None) -> Job:
+    """Return the job. Raise NotThere if it is None, or deleted and not the actor's own."""
     if job is None or (job.deleted_at and not is_own(actor, job)):
         raise NotThere("not_found", _("There is no such job."), _("Look in the list of jobs."))
     return job

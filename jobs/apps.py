@@ -10,7 +10,7 @@ class JobsConfig(AppConfig):
         """Register with the rooms below: as a holder of claims, beside the watch, and the words of notices."""
         from accounts.notices import words
         from accounts.trail import trail_words as trail
-        from clusters.signals import tick
+        from clusters.signals import reachability_changed, tick
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim
@@ -25,6 +25,7 @@ class JobsConfig(AppConfig):
         readers.register(taking.on_lines)
         holders.register(Claim.Holder.JOB, Jobs())
         beside.register(Keeper)
+        reachability_changed.connect(changing.on_reachability_changed)
         tick.connect(expiry.on_tick)
         changing.register(notices.on_event)
         words.register(notices.SUBJECT, notices.describe)

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from accounts.live import publish_to_all
+from clusters.models import Cluster
 from workloads import changing as workloads
+from workloads.live import groups
 from workloads.models import EventRow
 
 from .models import Event, Job
@@ -35,8 +36,14 @@ def _written(job: Job) -> None:
 
 
 def announce(job: Job) -> None:
-    groups = [f"job.{job.pk}", f"tenant.{job.tenant_id}", "staff"]
-    publish_to_all(groups, {"type": "job.changed", "id": str(job.pk)})
+    groups.announce("job", job)
+
+
+def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
+    """Refresh the pages of the cluster's jobs: their message changes."""
+    rows = Job.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
+    tenants = rows.values_list("tenant", flat=True).distinct().order_by()
+    groups.announce_all("job", tenants, rows.filter(ended_at__isnull=True).values_list("pk", flat=True))
 
 
 def add_event(

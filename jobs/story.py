@@ -22,13 +22,15 @@ LINES: dict[str, Line] = {
     "admitted": Line(_("Part %(index)s: %(pool)s has room, and node %(node)s was chosen.")),
     "running": Line(_("Part %(index)s runs on node %(node)s (attempt %(attempt)s).")),
     "part_succeeded": Line(_("Part %(index)s succeeded.")),
-    "succeeded": Line(_("All parts succeeded.")),
+    "succeeded": Line(_("It succeeded.")),
     "failed": Line(
         _("Parts that failed: %(failed)s of %(parts)s."), _("Retry what failed once it is mended.")
     ),
     "cancelled": Line(_("Cancelled.")),
     "cancel_requested": Line(_("Cancelled by %(by)s.")),
     "delete_requested": Line(_("Deleted by %(by)s.")),
+    "rest_stopped": Line(_("%(by)s stopped the parts that were not done: %(count)s.")),
+    "rest_stopped_but": Line(_("%(by)s stopped all parts that were not done but %(kept)s: %(count)s.")),
     "retry_requested": Line(_("%(by)s lets it run again.")),
     "expired": Line(_("Its time to live has passed, so it is deleted.")),
     "deleted": Line(_("Deleted.")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import Any
 from uuid import UUID
 
@@ -31,15 +30,14 @@ from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 
+from . import programs, sweeps
 from .access import require_submit
 from .changing import add_event, announce, write_events
 from .models import Job, JobSecret, Part
 from .runs import following, parts, publishing
 from .runs.following import After
+from .sweeps import MOST_PARTS, Grid, Points
 
-MOST_PARTS = 1000
-LONGEST_SCRIPT_BYTES = 256 * 1024
-LONGEST_COMMAND_BYTES = 64 * 1024
 # Below what a person asks for without a word, so that nobody's notebook waits behind a job.
 PRIORITY = -10
 
@@ -54,11 +52,12 @@ class JobSpec:
     size: SizeAsked
     command: Sequence[str] = ()
     script: str = field(default="", repr=False)
+    notebook: str = ""
     completions: int = 1
     parallelism: int = 1
     retries: int = 3
     final_exit_codes: Sequence[int] = ()
-    sweep: Mapping[str, Sequence[Any]] | None = None
+    sweep: Grid | Points | None = None
     ttl_hours: int | None = 168
     env: Mapping[str, str] = field(default_factory=dict)
     secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -100,7 +99,7 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
 def check(spec: JobSpec) -> Image:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
     fields = check_name(spec.name) | check_repository(spec.repository) | check_env(spec.env, spec.secret_env)
-    fields |= check_program(spec) | check_parts(spec)
+    fields |= programs.check(spec.command, spec.script, spec.notebook) | check_parts(spec)
     image = Image.objects.filter(slug=spec.image, is_active=True).first()
     if image is None:
         fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
@@ -109,18 +108,6 @@ def check(spec: JobSpec) -> Image:
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
         )
     return image
-
-
-def check_program(spec: JobSpec) -> dict[str, list[str]]:
-    if bool(spec.command) == bool(spec.script.strip()):
-        return {"command": [_("Give either a command or a script.")]}
-    if any("\0" in text for text in (*spec.command, spec.script)):
-        return {"command": [_("It has a NUL character, which no command can hold.")]}
-    if sum(len(text.encode()) for text in spec.command) > LONGEST_COMMAND_BYTES:
-        return {"command": [_("It is longer than 64 KiB. Put it into a file, or use a script.")]}
-    if len(spec.script.encode()) > LONGEST_SCRIPT_BYTES:
-        return {"script": [_("It is longer than 256 KiB. Put it into a file of your home.")]}
-    return {}
 
 
 def check_parts(spec: JobSpec) -> dict[str, list[str]]:
@@ -133,17 +120,14 @@ def check_parts(spec: JobSpec) -> dict[str, list[str]]:
 
 
 def number_of_parts(spec: JobSpec) -> int:
-    number = spec.completions
-    for values in (spec.sweep or {}).values():
-        number *= len(values)
-    return number
+    return spec.completions if spec.sweep is None else sweeps.number_of(spec.sweep)
 
 
 def parameters(spec: JobSpec) -> list[dict[str, Any]]:
-    """Return the parameters of each part: every combination of a sweep's values, in their order."""
+    """Return the parameters of each part."""
     if spec.sweep is None:
         return [{} for _index in range(spec.completions)]
-    return [dict(zip(spec.sweep, values, strict=True)) for values in product(*spec.sweep.values())]
+    return sweeps.points_of(spec.sweep)
 
 
 def _refuse_side_by_side(job: Job) -> None:
@@ -203,12 +187,12 @@ def _write(
         max_runtime_minutes=longest.granted(tenant, spec.max_runtime_minutes),
         notify=spec.notify,
         **Exposition.fields(spec.exposition),
-        command=list(spec.command),
+        command=programs.of_notebook(spec.notebook) if spec.notebook else list(spec.command),
         completions=number_of_parts(spec),
         parallelism=spec.parallelism,
         retries=spec.retries,
         final_exit_codes=list(spec.final_exit_codes),
-        sweep=None if spec.sweep is None else dict(spec.sweep),
+        sweep=spec.sweep,
         ttl_hours=spec.ttl_hours,
         writes=writes,
         is_held=bool(first),

@@ -10,7 +10,8 @@ from django.conf import settings
 from accounts.errors import NotThere
 from monitoring.figures.series import DEFAULT
 from monitoring.following import FiguresRequest, figures, is_window
-from workspaces.live.consumers import OfWorkspace, query
+from workloads.live.sockets import query
+from workspaces.live.consumers import OfWorkspace
 
 # The interval at which agents report.
 BEAT_SECONDS = 5
@@ -35,7 +36,7 @@ class WorkspaceFigures(OfWorkspace):
         self.start(self._beat())
 
     async def send_changes(self) -> None:
-        request = FiguresRequest(self.actor, self.workspace_id, self.window, self.newest, self.language)
+        request = FiguresRequest(self.actor, self.id, self.window, self.newest, self.language)
         found = await figures(request)
         if isinstance(found, NotThere):
             raise found

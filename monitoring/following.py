@@ -1,7 +1,7 @@
 """Figures for pages that follow them, read once for all pages that ask at the same moment.
 
 Figures arrive every few seconds from every node: a message for each would wake every page for nothing. So pages read at
-fixed intervals, all of a process together (workspaces/live/batched_reads.py).
+fixed intervals, all of a process together (workloads/live/reads.py).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from django.utils import translation
 from accounts.access import Actor
 from accounts.errors import NotThere, Refusal
 from monitoring.figures.series import HOLDS_SECONDS, RUN, Figures, of_workspace, window_of
+from workloads.live.reads import BatchedRead
 from workspaces.access import require_there
 from workspaces.api.representation import Json
-from workspaces.live.batched_reads import BatchedRead, rows_for
+from workspaces.live.consumers import WORKSPACES
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def figures_for_page(figures: Figures) -> Json:
 
 
 def read_figures(requests: Sequence[FiguresRequest]) -> list[FiguresFrame | NotThere]:
-    rows, sees = rows_for((one.workspace_id for one in requests), [one.actor for one in requests])
+    rows, sees = WORKSPACES.rows_for((one.workspace_id for one in requests), [one.actor for one in requests])
     figures: dict[tuple[UUID, str, str], Figures] = {}
     frames: dict[tuple[UUID, str, str, int | None], FiguresFrame] = {}
     found: list[FiguresFrame | NotThere] = []

@@ -5,5 +5,5 @@ from django.urls import path
 from . import consumers
 
 websocket_urlpatterns = [
-    path("ws/workspaces/<uuid:workspace_id>/metrics/", consumers.WorkspaceFigures.as_asgi()),
+    path("ws/workspaces/<uuid:id>/metrics/", consumers.WorkspaceFigures.as_asgi()),
 ]

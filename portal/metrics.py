@@ -29,6 +29,7 @@ from prometheus_client.registry import Collector
 
 import clusters.measures
 import monitoring.measures
+import workloads.live.sockets
 import workspaces.measures
 from accounts.errors import NotAllowed, NotSignedIn, Refusal
 from accounts.notices.models import Notice
@@ -58,7 +59,7 @@ COUNTERS = (
     monitoring.measures.REPORTS,
     monitoring.measures.VALIDATIONS,
 )
-GAUGES = (workspaces.measures.SOCKETS,)
+GAUGES = (workloads.live.sockets.SOCKETS,)
 
 
 def metrics(request: HttpRequest) -> HttpResponse:

@@ -291,6 +291,13 @@ API_RATES = {
 TRAIL_MONTHS = env.int("BERTH_TRAIL_MONTHS", default=24)
 if TRAIL_MONTHS < 0:
     raise ImproperlyConfigured("BERTH_TRAIL_MONTHS must be a number of months, or 0 for no end.")
+# Days and size of the logs of a tenant that are kept; an admin can set others for one tenant.
+LOG_DAYS = env.int("BERTH_LOG_DAYS", default=30)
+LOG_MIB = env.int("BERTH_LOG_MIB", default=10_240)
+if not 1 <= LOG_DAYS <= 3650 or LOG_MIB < 1:
+    raise ImproperlyConfigured("BERTH_LOG_DAYS must be 1 to 3650 days, and BERTH_LOG_MIB at least 1 MiB.")
+# Where the site keeps logs besides, shown beside a log: see docs/operator/logs.md for its placeholders.
+LOGS_URL = env.str("BERTH_LOGS_URL", default="")
 SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
@@ -302,6 +309,11 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    # Choices that several bodies have, beside others of the same field name.
+    "ENUM_NAME_OVERRIDES": {
+        "JobPhaseEnum": "jobs.models.Phase.choices",
+        "VolumeKindEnum": "storage.models.Kind.choices",
+    },
 }
 
 # Token with which Prometheus asks for /metrics. Without one, /metrics is closed outside a trial.

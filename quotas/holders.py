@@ -23,6 +23,9 @@ class Holder(Protocol):
     def names(self, holders: set[UUID]) -> dict[UUID, str]:
         """Return the names of those holders that are of this kind, by id."""
 
+    def page(self, holder: UUID) -> str:
+        """Return the address of a holder's page."""
+
     def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
         """Return the node affinities of these holders' volumes that are bound to nodes, by holder."""
 
@@ -77,6 +80,12 @@ def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
         if kind in _holders:
             names |= _holders[kind].names(holders)
     return names
+
+
+def page_of(claim: Any) -> str:
+    """Return the address of the page of a claim's holder, or ""."""
+    holder = _holders.get(claim.holder_kind)
+    return holder.page(claim.holder_id) if holder else ""
 
 
 def affinities_of(claims: Iterable[Any]) -> dict[UUID, list[dict[str, Any]]]:

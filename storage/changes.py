@@ -50,7 +50,7 @@ class Wish:
 def create(actor: Actor, tenant: str, wish: Wish) -> Volume:
     """Create a volume of the actor's own."""
     place = tenant_by_slug(actor, tenant)
-    with transaction.atomic(), _unique(wish.name):
+    with transaction.atomic(), unique(wish.name):
         list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))  # one at a time
         require_create(actor, place)
         cluster = _checked(actor, place, wish)
@@ -96,12 +96,12 @@ def change(actor: Actor, volume: Volume, wanted: Mapping[str, Any]) -> bool:
     Return True if the cluster has something to do.
     """
     require_manage(actor, volume)
-    with transaction.atomic(), _unique(wanted.get("name", volume.name)):
+    with transaction.atomic(), unique(wanted.get("name", volume.name)):
         storage.lock(volume.tenant)
         with changing(volume) as row:
             refuse_binned(row)
-            if faults := _faults_of_name(wanted.get("name", row.name)):
-                raise _invalid(faults)
+            if faults := faults_of_name(wanted.get("name", row.name)):
+                raise invalid(faults)
             if row.kind == Kind.SCRATCH and wanted.get("shared", Shared.NO) != Shared.NO:
                 raise _kept_by_nobody()
             grows = "size_mib" in wanted and grow(row, wanted["size_mib"])
@@ -120,9 +120,10 @@ def grow(row: Volume, size_mib: int) -> bool:
     if size_mib == row.requested_mib:
         return False
     if not SMALLEST_MIB <= size_mib <= LARGEST_MIB:
-        raise _invalid({"size_mib": [_("Use 64 MiB or more.")]})
+        raise invalid({"size_mib": [_("Use 64 MiB or more.")]})
     if row.kind == Kind.SCRATCH:
         return _resize_scratch(row, size_mib)
+    refuse_unconfirmed(row)
     gives_up = row.problem == "growth_failed" and size_mib > row.size_mib
     if size_mib < row.requested_mib and not gives_up:
         text = _("A volume cannot be made smaller: it has %(size)s MiB.") % {"size": row.requested_mib}
@@ -155,9 +156,17 @@ def _make_main(row: Volume) -> None:
     if row.kind != Kind.HOME:
         text = _("“%(volume)s” is no home.") % {"volume": row.name}
         raise Invalid("no_home", text, _("Name one of your homes."), fields={"main": [text]})
+    refuse_unconfirmed(row)
     homes = Volume.objects.filter(tenant=row.tenant_id, owner=row.owner_id, cluster=row.cluster_id)
     homes.filter(is_main=True).exclude(pk=row.pk).update(is_main=False)
     row.is_main = True
+
+
+def refuse_unconfirmed(row: Volume) -> None:
+    """Refuse what would write to an adopted volume before its owner has confirmed it."""
+    if row.is_read_only:
+        text = _("“%(volume)s” is adopted, and read-only until its owner confirms it.") % {"volume": row.name}
+        raise Conflict("not_confirmed", text, _("Its owner can confirm it on its page."))
 
 
 def delete(actor: Actor, volume: Volume, *, now: bool = False) -> bool:
@@ -196,7 +205,7 @@ def _refuse_in_use(row: Volume) -> None:
 def restore(actor: Actor, volume: Volume) -> bool:
     """Take the volume out of the bin. False: it is in none."""
     require_manage(actor, volume)
-    with transaction.atomic(), _unique(volume.name):
+    with transaction.atomic(), unique(volume.name):
         with changing(volume) as row:
             if row.bin_until is None:
                 return False
@@ -216,7 +225,7 @@ def restore(actor: Actor, volume: Volume) -> bool:
 def transfer(actor: Actor, volume: Volume, username: str) -> bool:
     """Hand the volume to another member of its tenant. False: it is theirs already."""
     require_manage(actor, volume)
-    with transaction.atomic(), _unique(volume.name):
+    with transaction.atomic(), unique(volume.name):
         to = Membership.objects.filter(tenant=volume.tenant, user__username=username).first()
         if to is None or to.role == Role.VIEWER:
             text = _("“%(username)s” can have no volumes in this tenant.") % {"username": username}
@@ -253,20 +262,24 @@ def _has_another_home(row: Volume) -> bool:
 
 def _checked(actor: Actor, tenant: Tenant, wish: Wish) -> Cluster:
     """Return the cluster. Raise a refusal with all faulty fields at once."""
-    faults = _faults_of_name(wish.name)
+    faults = faults_of_name(wish.name)
     if not SMALLEST_MIB <= wish.size_mib <= LARGEST_MIB:
         faults["size_mib"] = [_("Use 64 MiB or more.")]
-    clusters = list(Cluster.objects.filter(slug=wish.cluster) if wish.cluster else Cluster.objects.all()[:2])
-    if len(clusters) != 1:
-        faults["cluster"] = [
-            _("There is no cluster “%(slug)s”.") % {"slug": wish.cluster}
-            if wish.cluster
-            else _("Name the cluster: there are several.")
-        ]
-    if faults:
-        raise _invalid(faults)
+    cluster = cluster_named(wish.cluster, faults)
+    if faults or cluster is None:
+        raise invalid(faults)
     refuse_too_many(actor.user, tenant)
-    return clusters[0]
+    return cluster
+
+
+def cluster_named(slug: str, faults: dict[str, Sequence[str]]) -> Cluster | None:
+    """Return the cluster, the only one for an empty name. None: the faults say why not."""
+    clusters = list(Cluster.objects.filter(slug=slug) if slug else Cluster.objects.all()[:2])
+    if len(clusters) == 1:
+        return clusters[0]
+    missing = _("There is no cluster “%(slug)s”.") % {"slug": slug}
+    faults["cluster"] = [missing if slug else _("Name the cluster: there are several.")]
+    return None
 
 
 def _kept_by_nobody() -> Invalid:
@@ -290,7 +303,7 @@ def refuse_too_many(owner: User, tenant: Tenant) -> None:
         )
 
 
-def _faults_of_name(name: str) -> dict[str, Sequence[str]]:
+def faults_of_name(name: str) -> dict[str, Sequence[str]]:
     if NAME.fullmatch(name):
         return {}
     return {
@@ -300,12 +313,12 @@ def _faults_of_name(name: str) -> dict[str, Sequence[str]]:
     }
 
 
-def _invalid(faults: Mapping[str, Sequence[str]]) -> Invalid:
+def invalid(faults: Mapping[str, Sequence[str]]) -> Invalid:
     return Invalid("invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=faults)
 
 
 @contextmanager
-def _unique(name: str) -> Iterator[None]:
+def unique(name: str) -> Iterator[None]:
     """Refuse a name that the owner has already in the tenant. It must be inside the transaction."""
     try:
         with transaction.atomic():

@@ -52,6 +52,14 @@ class Access(models.TextChoices):
     READ = "rox", _("several nodes at once, to read")
 
 
+class Adoption(models.TextChoices):
+    """How far a volume that somebody else had made is adopted. Empty: it is Berth's own, or confirmed long ago."""
+
+    ASKED = "asked", _("being looked at")
+    READ_ONLY = "read_only", _("read-only until its owner confirms")
+    CONFIRMED = "confirmed", _("confirmed by its owner")
+
+
 # A driver that is no CSI driver: it makes no snapshots.
 NO_DRIVER = "-"
 
@@ -83,6 +91,10 @@ class Volume(models.Model):
     is_version = models.BooleanField(default=False, db_default=False)
     shared = models.CharField(_("shared with"), max_length=8, choices=Shared, default=Shared.NO)
     requested_mib = models.PositiveIntegerField(_("requested size (MiB)"))
+    # Nobody writes to a volume that is being adopted: it may be in use, or not be what an admin took it for.
+    adoption = models.CharField(_("adoption"), max_length=9, blank=True, default="", db_default="")
+    # What an inspection found in it: file system, size_mib, used_mib, names, more; or problem and data. Null: none yet.
+    inspection = models.JSONField(_("inspection"), null=True)
     # When it leaves the bin for good; empty: it is not in the bin.
     bin_until = models.DateTimeField(_("deleted for good at"), null=True)
 
@@ -140,6 +152,16 @@ class Volume(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_read_only(self) -> bool:
+        """True while nobody may write to it, its owner neither."""
+        return bool(self.adoption)
+
+    @property
+    def is_inspected(self) -> bool:
+        """True if its files may be mounted: it is no foreign volume whose files were not looked at yet."""
+        return not self.adoption or (self.inspection is not None and not self.inspection.get("problem"))
 
     @property
     def is_exclusive(self) -> bool:
@@ -334,6 +356,8 @@ class FilesSession(models.Model):
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, related_name="files_sessions")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     writes = models.BooleanField()
+    # It looks what is in an adopted volume, and ends.
+    inspects = models.BooleanField(default=False, db_default=False)
     # Encrypted: what its pod asks of who comes.
     token = models.TextField()
     phase = models.CharField(max_length=8, choices=FilesPhase, default=FilesPhase.STARTING)

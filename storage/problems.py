@@ -56,6 +56,35 @@ LINES: dict[str, Line] = {
     "source_gone": Line(
         _("The copy that it was to begin with is gone."), _("Delete it, and create it from another copy.")
     ),
+    "adopted_missing": Line(
+        _("There is no %(name)s in the cluster that could be adopted."),
+        _("Delete this volume, and adopt another one."),
+    ),
+    "adopted_block": Line(
+        _("%(name)s is a block device without a file system."),
+        _("Delete this volume: such storage cannot be adopted."),
+    ),
+    "adopted_taken": Line(
+        _("%(name)s belongs to %(by)s."),
+        _("It is adopted once that is deleted. Its data stays only if its reclaim policy is Retain."),
+    ),
+    "adopted_unbound": Line(
+        _("The PVC %(name)s has no storage yet."), _("It is adopted as soon as it is bound.")
+    ),
+    "adopted_in_use": Line(
+        _("The pod %(by)s mounts %(name)s."), _("It is adopted as soon as that pod has ended.")
+    ),
+    "inspection_failed": Line(
+        _("The inspection ended without a report."),
+        _("Inspect it again, or ask your admin about its storage."),
+    ),
+    "inspection_silent": Line(
+        _("The inspection did not end in time."), _("Inspect it again, or ask your admin about its storage.")
+    ),
+    "no_files_image": Line(
+        _("The cluster %(cluster)s has no image that could look at its files."),
+        _("An admin can name one in the cluster's settings, under Images. Then inspect it again."),
+    ),
     "namespace_foreign": Line(
         _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
         _("Ask an admin to remove or rename it. Berth never takes over a namespace of others."),

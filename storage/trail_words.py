@@ -12,6 +12,8 @@ DONE = {
     "connection.change": _("%(actor)s changed the connection “%(name)s”."),
     "connection.delete": _("%(actor)s deleted the connection “%(name)s”."),
     "volume.create": _("%(actor)s created the volume “%(name)s”."),
+    "volume.adopt": _("%(actor)s adopted %(of)s as the volume “%(name)s” of %(owner)s."),
+    "volume.confirm": _("%(actor)s confirmed the adopted volume “%(name)s”: it can be written to."),
     "volume.change": _("%(actor)s changed the volume “%(name)s”."),
     "volume.delete": _("%(actor)s put the volume “%(name)s” into the bin."),
     "volume.delete_now": _("%(actor)s deleted the volume “%(name)s” with its data."),

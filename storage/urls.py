@@ -1,12 +1,15 @@
 from django.urls import path
 
-from .pages import views, views_connections, views_files
+from .pages import views, views_adoption, views_connections, views_files
 
 urlpatterns = [
     path("connections/", views_connections.listed, name="connections"),
     path("connections/<uuid:id>/", views_connections.one, name="connection"),
     path("connections/<uuid:id>/delete/", views_connections.delete, name="connection-delete"),
     path("volumes/", views.volumes, name="volumes"),
+    path("volumes/adopt/", views_adoption.adopt, name="volume-adopt"),
+    path("volumes/<uuid:id>/confirm/", views_adoption.confirm, name="volume-confirm"),
+    path("volumes/<uuid:id>/inspect/", views_adoption.inspect, name="volume-inspect"),
     path("volumes/<uuid:id>/", views.volume, name="volume"),
     path("volumes/<uuid:id>/delete/", views.delete, name="volume-delete"),
     path("volumes/<uuid:id>/restore/", views.restore, name="volume-restore"),

@@ -63,7 +63,10 @@ class Counter:
     known: tuple[tuple[str, ...], ...] = ()
 
     def count(self, *values: str) -> None:
-        _tally.add({(self.name, _key(self.labels, values)): 1})
+        self.add(1, *values)
+
+    def add(self, amount: float, *values: str) -> None:
+        _tally.add({(self.name, _key(self.labels, values)): amount})
 
 
 @dataclass(frozen=True)

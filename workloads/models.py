@@ -136,3 +136,6 @@ class EventRow(models.Model):
 
     class Meta:
         abstract = True
+
+
+from workloads.logs.models import LogChunk, LogLimit, LogStream  # noqa: E402, F401 - Django looks for tables here

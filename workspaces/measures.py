@@ -9,7 +9,7 @@ from functools import partial
 from django.db import transaction
 
 from clusters.errors import ClusterRefused, ClusterUnavailable
-from vitals.figures import Counter, Gauge, Histogram
+from vitals.figures import Counter, Histogram
 
 from .models import Event, Step
 
@@ -22,7 +22,6 @@ LOOK_ERRORS = Counter(
     ("kind",),
     known=(("cluster away",), ("cluster refused",), ("fault",)),
 )
-SOCKETS = Gauge("berth_sockets", "Websockets of pages and scripts that are open.")
 
 
 def count_step(event: Event) -> None:

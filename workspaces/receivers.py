@@ -9,6 +9,7 @@ from accounts.live import publish_to_all
 from accounts.models import APIToken, User
 from clusters.models import Cluster
 from quotas.models import Quota, TenantLimit
+from workloads.live import groups
 
 from . import enqueue
 from .models import Desired, Phase, Workspace
@@ -21,8 +22,7 @@ def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
     rows = Workspace.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
     tenants = rows.values_list("tenant", flat=True).distinct().order_by()
     moving = rows.exclude(phase__in=(Phase.STOPPED, Phase.FAILED)).values_list("pk", flat=True)
-    groups = ["staff", *(f"tenant.{pk}" for pk in tenants), *(f"workspace.{pk}" for pk in moving)]
-    publish_to_all(groups, {"type": "resync"})
+    groups.announce_all("workspace", tenants, moving)
 
 
 def on_cluster_saved(*, instance: Cluster, created: bool, **_: object) -> None:

@@ -13,7 +13,7 @@ from django.db import Error, connections
 
 logger = logging.getLogger(__name__)
 
-LOCK = 0x62657274685F77  # "berth_w"
+LOCK = 0x62657274685F77  # "berth_w", of the watch
 
 # Both ends notice within seconds when the other vanishes.
 _CLIENT_SETTINGS: dict[str, Any] = {
@@ -32,7 +32,8 @@ _SERVER_SETTINGS = (
 
 
 class Leadership:
-    def __init__(self) -> None:
+    def __init__(self, lock: int = LOCK) -> None:
+        self._lock = lock
         self._connection: psycopg.Connection[Any] | None = None
 
     def take(self) -> bool:
@@ -40,7 +41,7 @@ class Leadership:
         try:
             if self._connection is None:
                 self._connection = self._connect()
-            row = self._connection.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
+            row = self._connection.execute("SELECT pg_try_advisory_lock(%s)", [self._lock]).fetchone()
         except (psycopg.Error, Error) as error:
             logger.warning("cannot ask for the lead: %s", error)
             self.give_up()

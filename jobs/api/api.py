@@ -8,6 +8,7 @@ from uuid import UUID
 
 import django_filters
 from django.db.models import QuerySet
+from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_noop
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
@@ -20,10 +21,11 @@ from rest_framework.views import APIView
 from accounts.access import Actor
 from accounts.models import Scope
 from accounts.rest.actors import actor_of
+from accounts.rest.csv import OffersCSV
 from accounts.rest.schema import answers
 from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
-from jobs import access
+from jobs import access, sweeps
 from jobs.cluster.shown import manifests_of
 from jobs.duplicate import duplicate
 from jobs.models import Event, Job, Phase
@@ -32,13 +34,16 @@ from jobs.progress import reporting
 from jobs.runs import lifecycle
 from jobs.submit import submit
 
-from .representation import event_json, job_json, jobs_json, with_related
+from . import table
+from .representation import event_json, job_json, jobs_json, part_json, with_related
 from .serializers import (
     DuplicateBody,
     JobBody,
     JobEventShape,
     JobShape,
+    KeepBody,
     MetricsBody,
+    PartsShape,
     PipelineShape,
     ReportedShape,
     spec_of,
@@ -149,6 +154,52 @@ class DuplicateView(OneJobView):
     def post(self, request: Request, id: UUID) -> Response:
         job = duplicate(self.actor, self.job, **checked(DuplicateBody, request))
         return Response(job_json(access.get(self.actor, job.pk), self.actor), status=202)
+
+
+class StopRestView(OneJobView):
+    @extend_schema(
+        summary=gettext_noop("End the parts of a job that are not over, and keep some"),
+        request=KeepBody,
+        responses=answers({202: JobShape, 200: JobShape}, 404, 409),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        return self.answer(lifecycle.stop_rest(self.actor, self.job, **checked(KeepBody, request)))
+
+
+class PartsQuery(Query):
+    sort = serializers.CharField(default="index", max_length=100)
+
+    def validate_sort(self, sort: str) -> str:
+        try:
+            sweeps.in_order([], sort)
+        except ValueError as error:
+            raise serializers.ValidationError([str(error)]) from None
+        return sort
+
+
+class PartsView(OneJobView, OffersCSV):
+    """All parts at once: a job has at most 1000."""
+
+    @extend_schema(
+        summary=gettext_noop("Parts of a job, with their parameters and newest values"),
+        parameters=[
+            OpenApiParameter(
+                "sort",
+                str,
+                description="index, phase, attempts, parameters.NAME or metrics.NAME; `-` before it turns it round.",
+            ),
+            OpenApiParameter("format", str, enum=["json", "csv"]),
+        ],
+        responses=answers(
+            {(200, "application/json"): PartsShape, (200, "text/csv"): OpenApiTypes.STR},  # type: ignore[dict-item]
+            404,
+        ),
+    )
+    def get(self, request: Request, id: UUID) -> HttpResponseBase:
+        parts = sweeps.in_order(self.job.parts.all(), PartsQuery.of(request)["sort"])
+        if self.is_csv:
+            return self.as_csv(f"job-{self.job.pk}.csv", table.csv_parts(parts))
+        return Response({"results": [part_json(part) for part in parts], "next": None})
 
 
 class EventQuery(Query):

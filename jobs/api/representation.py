@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from accounts.access import Actor
-from jobs import access, story
+from jobs import access, programs, story
 from jobs.models import LIVE, OVER, Attempt, Event, Job, Part, PartPhase
 from jobs.progress import estimate
 from jobs.runs import following
@@ -24,6 +24,7 @@ from workloads.figures import exposition, moment, number
 
 Json = dict[str, Any]
 MOST_ATTEMPTS = 100
+MOST_IN_A_LIST = 1000  # attempts of all jobs together
 
 
 def with_related(rows: QuerySet[Job]) -> QuerySet[Job]:
@@ -37,6 +38,13 @@ def job_json(job: Job, actor: Actor) -> Json:
 def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     """JSON of many jobs, with as many queries as for one."""
     jobs = list(jobs)
+    describe = describing(jobs)
+    return [describe(job, actor) for job in jobs]
+
+
+def describing(jobs: Iterable[Job]) -> Callable[[Job, Actor], Json]:
+    """Return a function for the JSON of any of these for any actor, without further queries."""
+    jobs = list(jobs)
     ids = [job.pk for job in jobs]
     counts = counts_of(ids)
     progress = progress_of(jobs)
@@ -45,22 +53,22 @@ def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     first = first_waiting(ids)
     queues = queues_of(first.values())
     after = afters_of(ids)
-    # For one job alone: of GPUs that runs have at the moment, all figures are read.
-    live = (
-        [one.run for each in attempts.values() for one in each if not one.ended_at] if len(jobs) == 1 else []
-    )
+    # For one job alone: of GPUs that runs have at the moment, all figures are read; and lines of output are long.
+    is_one = len(jobs) == 1
+    live = [one.run for each in attempts.values() for one in each if not one.ended_at] if is_one else []
     had = devices.of(live)
-    tails = len(jobs) == 1 and access.may_manage(actor, jobs[0])
-    return [
-        _job_json(job, actor, counts[job.pk], queues.get(first[job.pk]) if job.pk in first else None)
-        | {
+
+    def describe(job: Job, actor: Actor) -> Json:
+        queue = queues.get(first[job.pk]) if job.pk in first else None
+        tails = is_one and access.is_own(actor, job)
+        return _job_json(job, actor, counts[job.pk], queue) | {
             "attempts": [attempt_json(one, had.get(one.run), tails=tails) for one in attempts[job.pk]],
             "volumes": mounting.as_json(mounts.get(job.pk, [])),
             "after": after[job.pk],
             "progress": progress[job.pk],
         }
-        for job in jobs
-    ]
+
+    return describe
 
 
 def counts_of(jobs: Iterable[UUID]) -> dict[UUID, Counter[str]]:
@@ -72,10 +80,11 @@ def counts_of(jobs: Iterable[UUID]) -> dict[UUID, Counter[str]]:
     return found
 
 
-def attempts_of(jobs: Iterable[UUID]) -> dict[UUID, list[Attempt]]:
-    """Return the newest attempts, by job."""
+def attempts_of(jobs: Collection[UUID]) -> dict[UUID, list[Attempt]]:
+    """Return the newest attempts, by job: of many jobs, fewer of each."""
+    most = max(1, min(MOST_ATTEMPTS, MOST_IN_A_LIST // max(1, len(jobs))))
     number = Window(RowNumber(), partition_by=F("part__job"), order_by=F("pk").desc())
-    rows = Attempt.objects.filter(part__job__in=jobs).annotate(place=number).filter(place__lte=MOST_ATTEMPTS)
+    rows = Attempt.objects.filter(part__job__in=jobs).annotate(place=number).filter(place__lte=most)
     found: dict[UUID, list[Attempt]] = defaultdict(list)
     for one in rows.select_related("part").order_by("pk"):
         found[one.part.job_id].append(one)
@@ -113,13 +122,14 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         },
         "failure": failure_json(job),
         "command": job.command if own else None,
+        "notebook": programs.notebook_of(job.command) or None if own else None,
         "env": job.env if own else None,
         "repository": job.repository if own else None,
         "completions": job.completions,
         "parallelism": job.parallelism,
         "retries": job.retries,
         "final_exit_codes": job.final_exit_codes,
-        "sweep": job.sweep,
+        "sweep": sweep_json(job),
         "writes": writes_json(job),
         "priority": job.priority,
         "max_runtime_minutes": job.max_runtime_minutes,
@@ -132,6 +142,25 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "expires_at": moment(job.expires_at),
         "deleted_at": moment(job.deleted_at),
         "last_event": job.last_event,
+    }
+
+
+def sweep_json(job: Job) -> Json | None:
+    if job.sweep is None:
+        return None
+    name = "parameters" if isinstance(job.sweep, Mapping) else "points"
+    return {name: job.sweep, "parallelism": job.parallelism}
+
+
+def part_json(part: Part) -> Json:
+    return {
+        "index": part.index,
+        "parameters": part.parameters,
+        "phase": part.phase,
+        "attempts": part.number,
+        "failures": part.failures,
+        "metrics": part.metrics,
+        "progress": part.progress,
     }
 
 

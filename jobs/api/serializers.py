@@ -9,11 +9,12 @@ from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
-from jobs.models import Event, On, Phase
+from jobs import programs, sweeps
+from jobs.models import Event, On, PartPhase, Phase
 from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
-from jobs.submit import MOST_PARTS, PRIORITY, JobSpec
-from workloads.asking import ENV_NAME
+from jobs.submit import PRIORITY, JobSpec
+from jobs.sweeps import MOST_PARTS
 from workloads.serializers import (
     ExpositionShape,
     ReasonShape,
@@ -25,30 +26,46 @@ from workloads.serializers import (
 )
 
 LONGEST_MINUTES = 365 * 24 * 60
-MOST_VALUES = 1000
 # Fields of the contract that are not built yet: accepted if empty, else answered 501.
 LATER = ("distributed",)
 
 
 class Sweep(StrictSerializer):
-    """Values by name: each combination of them is a part."""
+    """A part for each combination of `parameters`, or for each of `points`."""
 
     parameters = serializers.DictField(
         child=serializers.ListField(
-            child=serializers.JSONField(), allow_empty=False, min_length=1, max_length=MOST_VALUES
+            child=serializers.JSONField(), allow_empty=False, min_length=1, max_length=MOST_PARTS
         ),
+        required=False,
         allow_empty=False,
+        help_text="Values by name.",
+    )
+    points = serializers.ListField(
+        child=serializers.DictField(child=serializers.JSONField(), allow_empty=False),
+        required=False,
+        min_length=1,
+        max_length=MOST_PARTS,
+        help_text="Each with a value for every name.",
     )
     parallelism = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MOST_PARTS)
 
     def validate_parameters(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not all(ENV_NAME.fullmatch(name) and len(name) <= 63 for name in values):
-            raise serializers.ValidationError(_("Names have letters, digits and _, at most 63."))
-        if len({name.upper() for name in values}) < len(values):
-            raise serializers.ValidationError(_("Two names differ only in capitals."))
-        if not all(isinstance(value, str | int | float) for each in values.values() for value in each):
-            raise serializers.ValidationError(_("Values are texts, numbers, true or false."))
+        faults = sweeps.faults_of_names(values)
+        faults += sweeps.faults_of_values(value for each in values.values() for value in each)
+        if faults:
+            raise serializers.ValidationError(faults)
         return values
+
+    def validate_points(self, points: sweeps.Points) -> sweeps.Points:
+        if faults := sweeps.faults_of_points(points):
+            raise serializers.ValidationError(faults)
+        return points
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("parameters" in attrs) == ("points" in attrs):
+            raise serializers.ValidationError({"parameters": [_("Give either parameters or points.")]})
+        return attrs
 
 
 class AfterBody(StrictSerializer):
@@ -65,7 +82,7 @@ class WritesBody(StrictSerializer):
 
 
 class JobBody(SizeBody, RequestBody):
-    """A job. Give exactly one of flavor, pool or gpu, and either a command or a script."""
+    """A job. Give exactly one of flavor, pool or gpu, and one of command, script or notebook."""
 
     command = serializers.ListField(
         child=serializers.CharField(allow_blank=True, trim_whitespace=False),
@@ -75,6 +92,13 @@ class JobBody(SizeBody, RequestBody):
         help_text="Program and arguments. $(BERTH_INDEX) and $(BERTH_PARAM_NAME) are replaced by their values.",
     )
     script = serializers.CharField(required=False, default="", allow_blank=True, trim_whitespace=False)
+    notebook = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=programs.LONGEST_PATH,
+        help_text="Path of a notebook to execute; the result is written beside it.",
+    )
     completions = serializers.IntegerField(
         required=False, default=1, min_value=1, max_value=MOST_PARTS, help_text="Parts that have to succeed."
     )
@@ -124,6 +148,16 @@ class JobBody(SizeBody, RequestBody):
     writes = WritesBody(required=False, allow_null=True, default=None)
 
 
+class KeepBody(StrictSerializer):
+    keep = serializers.ListField(
+        child=serializers.IntegerField(min_value=0, max_value=MOST_PARTS - 1),
+        required=False,
+        default=list,
+        max_length=MOST_PARTS,
+        help_text="Indices of parts that go on, if they are not over.",
+    )
+
+
 class MetricsBody(StrictSerializer):
     """Values of a moment. `progress` is the part of the work that is done, from 0 to 1."""
 
@@ -141,13 +175,14 @@ class DuplicateBody(StrictSerializer):
 def spec_of(body: Mapping[str, Any]) -> JobSpec:
     """Convert a valid JobBody to a JobSpec."""
     same = (
-        "tenant", "name", "image", "command", "script", "completions", "parallelism", "retries",
+        "tenant", "name", "image", "command", "script", "notebook", "completions", "parallelism", "retries",
         "final_exit_codes", "ttl_hours", "env", "secret_env", "repository", "priority", "max_runtime_minutes",
         "notify", "connections",
     )  # fmt: skip
     values = {name: body[name] for name in same}
     if body["sweep"]:
-        values |= {"sweep": body["sweep"]["parameters"], "parallelism": body["sweep"]["parallelism"]}
+        sweep = body["sweep"]
+        values |= {"sweep": sweep.get("parameters", sweep.get("points")), "parallelism": sweep["parallelism"]}
     return JobSpec(
         **values,
         size=size_asked(body),
@@ -188,7 +223,7 @@ class AttemptShape(serializers.Serializer[Any]):
     tail = serializers.CharField(
         allow_null=True,
         allow_blank=True,
-        help_text="Last lines of one that failed. Null in lists, and for others.",
+        help_text="Last lines of one that failed. Null in lists and for others.",
     )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
 
@@ -236,11 +271,14 @@ class JobShape(serializers.Serializer[Any]):
     queue = serializers.JSONField(allow_null=True, help_text="As of a workspace, for the part that is first.")
     progress = JobProgressShape(allow_null=True)
     indices = IndicesShape()
-    attempts = AttemptShape(many=True, help_text="The newest 100.")
+    attempts = AttemptShape(
+        many=True, help_text="The newest 100; in a list, 1000 at most of all jobs together."
+    )
     failure = JobFailureShape(allow_null=True)
     command = serializers.ListField(
         child=serializers.CharField(), allow_null=True, help_text="Null for others."
     )
+    notebook = serializers.CharField(allow_null=True, help_text="That its command executes. Null for others.")
     env = serializers.DictField(child=serializers.CharField(), allow_null=True, help_text="Null for others.")
     repository = serializers.CharField(allow_null=True, allow_blank=True, help_text="Null for others.")
     volumes = serializers.ListField(child=serializers.DictField())
@@ -276,7 +314,22 @@ class JobEventShape(serializers.Serializer[Any]):
     data = serializers.DictField()  # type: ignore[assignment]
 
 
-class NodeShape(serializers.Serializer[Any]):
+class PartShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField()
+    parameters = serializers.DictField()
+    phase = serializers.ChoiceField(choices=PartPhase.choices)
+    attempts = serializers.IntegerField()
+    failures = serializers.IntegerField(help_text="Attempts that count against the retries.")
+    metrics = serializers.DictField(child=serializers.FloatField(), help_text="Newest values, by name.")
+    progress = serializers.FloatField(allow_null=True)
+
+
+class PartsShape(serializers.Serializer[Any]):
+    results = PartShape(many=True)
+    next = serializers.CharField(allow_null=True, help_text="Null: all parts are here.")
+
+
+class PipelineNodeShape(serializers.Serializer[Any]):
     id = serializers.CharField()
     kind = serializers.ChoiceField(choices=["job", "version"])
     name = serializers.CharField()
@@ -286,7 +339,7 @@ class NodeShape(serializers.Serializer[Any]):
     volume = serializers.UUIDField(allow_null=True, help_text="Dataset of a version.")
 
 
-class EdgeShape(serializers.Serializer[Any]):
+class PipelineEdgeShape(serializers.Serializer[Any]):
     to = serializers.CharField()
     kind = serializers.ChoiceField(choices=["after", "writes", "reads"])
     on = serializers.ChoiceField(choices=On.choices, allow_null=True)
@@ -297,8 +350,8 @@ class EdgeShape(serializers.Serializer[Any]):
 
 
 class PipelineShape(serializers.Serializer[Any]):
-    nodes = NodeShape(many=True)
-    edges = EdgeShape(many=True)
+    nodes = PipelineNodeShape(many=True)
+    edges = PipelineEdgeShape(many=True)
     is_whole = serializers.BooleanField(help_text="False: there are more than 60 jobs.")
 
 
@@ -308,7 +361,7 @@ class PointShape(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
 
 
-class SeriesShape(serializers.Serializer[Any]):
+class ReportedSeriesShape(serializers.Serializer[Any]):
     name = serializers.CharField()
     points = PointShape(many=True, help_text="Thinned: 256 at most, and the newest.")
 
@@ -317,4 +370,4 @@ class ReportedShape(serializers.Serializer[Any]):
     index = serializers.IntegerField()
     progress = serializers.FloatField(allow_null=True)
     metrics = serializers.DictField(child=serializers.FloatField())
-    series = SeriesShape(many=True)
+    series = ReportedSeriesShape(many=True)

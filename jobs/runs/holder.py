@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
+from django.urls import reverse
 from django.utils import timezone
 
 from jobs import enqueue
@@ -30,6 +31,9 @@ class Jobs:
 
     def names(self, holders: set[UUID]) -> dict[UUID, str]:
         return dict(Job.objects.filter(pk__in=holders).values_list("pk", "name"))
+
+    def page(self, holder: UUID) -> str:
+        return reverse("job", args=[holder])
 
     def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
         return mounting.affinities(holders)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.access import Actor
@@ -12,7 +14,7 @@ from accounts.credentials.secrets import encrypt
 from accounts.trail import audit
 from jobs import access, enqueue
 from jobs.changing import add_event, changing
-from jobs.models import SETTLED, Desired, Ending, Job, JobSecret, PartPhase, Phase, Series
+from jobs.models import SETTLED, Desired, Ending, Job, JobSecret, Part, PartPhase, Phase, Series
 from quotas import admission
 from storage import connections
 from storage.mounts import homes
@@ -39,13 +41,38 @@ def end_all(job: Job, desired: Desired) -> None:
     """Withdraw what waits, and take down what runs. Inside `changing`, under the cluster's lock."""
     job.desired = desired
     job.troubles = {}
-    for part in job.parts.exclude(phase__in=SETTLED).order_by("index"):
+    end_parts(job.parts.exclude(phase__in=SETTLED))
+    parts.show(job)
+
+
+def end_parts(rows: QuerySet[Part]) -> int:
+    """Withdraw parts that wait, and take down those that run. Return how many."""
+    found = list(rows.order_by("index"))
+    for part in found:
         if part.phase in (PartPhase.STARTING, PartPhase.RUNNING, PartPhase.ENDING):
             part.phase, part.ending = PartPhase.ENDING, Ending.CANCEL
         elif part.phase == PartPhase.PENDING or (part.run and admission.release(part.run, "cancelled")):
             part.phase = PartPhase.CANCELLED
         part.save(update_fields=["phase", "ending"])
-    parts.show(job)
+    return len(found)
+
+
+def stop_rest(actor: Actor, job: Job, keep: Collection[int] = ()) -> bool:
+    """End all parts that are not over but those to keep; the job goes on with them. Return False if none is ended."""
+    access.require_manage(actor, job)
+    with transaction.atomic():
+        admission.lock(job.pool.cluster_id)
+        with changing(job.pk) as row:
+            rest = row.parts.exclude(phase__in=SETTLED).exclude(index__in=keep).exclude(ending=Ending.CANCEL)
+            if row.desired != Desired.DONE or not (count := end_parts(rest)):
+                return False
+            kept = ", ".join(map(str, sorted(keep)))
+            code = "rest_stopped_but" if keep else "rest_stopped"
+            add_event(row, code, by=actor.user.get_username(), count=count, kept=kept)
+            parts.show(row)
+        enqueue.look([job.pk])
+        audit.record(actor, "job.stop_rest", target=job, tenant=job.tenant)
+    return True
 
 
 def retry(actor: Actor, job: Job, *, only_failed: bool = False) -> bool:

@@ -131,7 +131,8 @@ def show(job: Job) -> None:
 def phase_of(desired: str, counts: Counter[str]) -> Phase:
     """Return a job's phase by the number of its parts in each phase."""
     if all(phase in SETTLED for phase, count in counts.items() if count):
-        if counts[PartPhase.CANCELLED]:
+        # Parts of a job that was not cancelled were ended because others are good enough.
+        if counts[PartPhase.CANCELLED] and (desired != Desired.DONE or not counts[PartPhase.SUCCEEDED]):
             return Phase.CANCELLED
         return Phase.FAILED if counts[PartPhase.FAILED] else Phase.SUCCEEDED
     if desired != Desired.DONE:

@@ -131,7 +131,15 @@ class FindingPage(ReadOnlyPage[Finding]):
     )
     list_display = ("object", "what", "whose", "in_short", "cluster", "first_seen_at")
     list_filter = (StateFilter, "what", "kind", "cluster")
-    search_fields = ("name", "namespace", "tenant_slug", "=workspace_uuid", "workspace__name")
+    search_fields = (
+        "name",
+        "namespace",
+        "tenant_slug",
+        "=workspace_uuid",
+        "workspace__name",
+        "=job__id",
+        "job__name",
+    )
     date_hierarchy = "first_seen_at"
     actions = ACTIONS
     change_list_template = "admin/monitoring/finding/change_list.html"
@@ -143,7 +151,9 @@ class FindingPage(ReadOnlyPage[Finding]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Finding]:
         rows: QuerySet[Finding] = super().get_queryset(request)
-        return rows.select_related("cluster", "workspace__owner", "workspace__tenant", "accepted_by")
+        return rows.select_related(
+            "cluster", "workspace__owner", "workspace__tenant", "job__owner", "job__tenant", "accepted_by"
+        )
 
     def idle_fields(self, obj: Finding) -> dict[str, object]:
         return {
@@ -155,6 +165,8 @@ class FindingPage(ReadOnlyPage[Finding]):
         }
 
     def public_address(self, obj: Finding) -> str:
+        if obj.job is not None and obj.job.deleted_at is None:
+            return reverse("job", args=[obj.job_id])
         alive = obj.workspace is not None and obj.workspace.deleted_at is None
         return reverse("workspace", args=[obj.workspace_id]) if alive else ""
 

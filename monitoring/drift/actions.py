@@ -29,7 +29,7 @@ from workspaces.models import Workspace
 from workspaces.runs import admin_repair
 from workspaces.state.live import RELATED
 
-from . import looks
+from . import looks, of_jobs
 from .compare import FENCES, WAYS_IN, Key, judge
 from .findings import digest_in
 from .ownership import differences, removals
@@ -186,7 +186,9 @@ def is_still_so(finding: Finding, api: Api) -> bool:
         return thing is None and (key in wanted or (key.kind in FENCES and is_ours(key.namespace, api)))
     if thing is None or thing.goes or thing.uid != finding.uid:
         return False
-    found = judge(thing, rows, namespaces(), other_claims(finding.cluster))
+    job = of_jobs.named_in(finding.name)
+    jobs = of_jobs.namespaces_of(finding.cluster, job) if job else {}
+    found = judge(thing, rows, namespaces(), other_claims(finding.cluster), jobs)
     checked = check_against_other_rows(finding.cluster, [found] if found else [])
     return [(one.what, digest_in(one)) for one in checked] == [(finding.what, finding.digest)]
 

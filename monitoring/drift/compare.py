@@ -12,16 +12,18 @@ from enum import Enum
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from clusters.labels import TENANT, WORKSPACE
+from clusters.labels import JOB, TENANT, WORKSPACE
+from jobs.cluster.manifests import START as JOB_START
 from monitoring.models import What
 from workspaces.cluster.manifests import START
 from workspaces.naming import OBJECT_NAME
 
+from . import of_jobs
 from .ownership import Difference, differences
 
 Object = Mapping[str, Any]
 
-# Kinds in the order of reading: a namespace before its content, a StatefulSet before what it owns.
+# Kinds in the order of reading: a namespace before its content, a StatefulSet or Job before what it owns.
 FENCES = {
     "ServiceAccount": "workspace",
     "LimitRange": "berth",
@@ -34,7 +36,7 @@ OF_A_RUN = (*WAYS_IN, "Pod")
 # Earlier versions of Berth made these for each workspace, and its pod's name with an ending.
 OF_EARLIER = ("StatefulSet", "ConfigMap")
 EARLIER_POD = "-0"
-KINDS = ("Namespace", *FENCES, "PersistentVolumeClaim", *OF_EARLIER, *OF_A_RUN)
+KINDS = ("Namespace", *FENCES, "PersistentVolumeClaim", *OF_EARLIER, "Job", *OF_A_RUN)
 
 
 class State(Enum):
@@ -90,6 +92,7 @@ class Thing:
     owner: str = ""  # the uid of its controller
     has_pod: bool = False  # a StatefulSet's
     workspace: str = ""
+    job: str = ""
     tenant: str = ""
     goes: bool = False
     differences: tuple[Difference, ...] = ()
@@ -101,6 +104,7 @@ class Discrepancy:
     key: Key
     uid: str = ""  # of the existing object
     workspace: UUID | None = None
+    job: UUID | None = None  # or the run of one
     tenant: str = ""  # slug
     differences: tuple[Difference, ...] = ()
 
@@ -115,6 +119,7 @@ def thing_of(body: Object) -> Thing:
         owner=owners[0].get("uid", ""),
         has_pod=body["kind"] == "StatefulSet" and bool((body.get("status") or {}).get("replicas")),
         workspace=labels.get(WORKSPACE, ""),
+        job=labels.get(JOB, ""),
         tenant=labels.get(TENANT, ""),
         goes=bool(metadata.get("deletionTimestamp")),
         differences=tuple(differences(body)),
@@ -126,9 +131,10 @@ def drift(
     namespaces: Mapping[str, str],
     things: Iterable[Thing],
     others: Set[str] = frozenset(),
+    jobs: Mapping[UUID, str] = {},
 ) -> Iterator[Discrepancy]:
     """Yield the differences. `namespaces`: slugs by namespace. `others`: PVCs that are no workspace's, each as
-    namespace/name, or by its name alone where each tenant may have one."""
+    namespace/name, or by its name alone where each tenant may have one. `jobs`: as `of_jobs.namespaces_of` has them."""
     missing = {key: row for row in rows.values() for key in row.wanted()}
     fences: set[Key] = set()
     unwanted: set[str] = set()
@@ -139,7 +145,7 @@ def drift(
             continue
         if thing.key.kind == "Namespace" and thing.key.name in namespaces:
             fences |= fences_of(thing.key.name)
-        found = judge(thing, rows, namespaces, others)
+        found = judge(thing, rows, namespaces, others, jobs)
         if found is None:
             continue
         if found.what == What.UNWANTED:
@@ -163,7 +169,11 @@ def fences_of(namespace: str) -> set[Key]:
 
 
 def judge(
-    thing: Thing, rows: Mapping[UUID, Row], namespaces: Mapping[str, str], others: Set[str]
+    thing: Thing,
+    rows: Mapping[UUID, Row],
+    namespaces: Mapping[str, str],
+    others: Set[str],
+    jobs: Mapping[UUID, str] = {},
 ) -> Discrepancy | None:
     """Return the finding about one object, or None. A name that a row wants is the row's, whatever the labels say: a
     label that anybody can write must not turn a tenant's namespace into one without an owner."""
@@ -173,15 +183,20 @@ def judge(
     tenant = namespaces.get(key.name if key.kind == "Namespace" else key.namespace, thing.tenant)
     if is_of_a_tenant(key, namespaces, others):
         changed = thing.differences
-        return Discrepancy(What.CHANGED, key, thing.uid, None, tenant, changed) if changed else None
+        return (
+            Discrepancy(What.CHANGED, key, thing.uid, tenant=tenant, differences=changed) if changed else None
+        )
+    if known is None and (job := of_jobs.named_in(key.name) or uuid_of(thing.job)):
+        is_known = jobs.get(job) == key.namespace and of_jobs.named_in(key.name) is not None
+        return None if is_known else Discrepancy(What.UNWANTED, key, thing.uid, job=job, tenant=tenant)
     if row is not None and (row.state == State.MOVES or row.still_has(thing)):
         return None
     if row is not None and row.state == State.RESTS and key.kind in WAYS_IN and row.may_have(key):
         return None  # nobody uses them now: they are compared while it runs
     if row is not None and row.may_have(key):
         changed = thing.differences if labelled == row.id else with_label(thing.differences)
-        return Discrepancy(What.CHANGED, key, thing.uid, known, tenant, changed) if changed else None
-    return Discrepancy(What.UNWANTED, key, thing.uid, known, tenant)
+        return Discrepancy(What.CHANGED, key, thing.uid, known, None, tenant, changed) if changed else None
+    return Discrepancy(What.UNWANTED, key, thing.uid, known, tenant=tenant)
 
 
 def named_in(name: str) -> UUID | None:
@@ -200,7 +215,7 @@ def is_of_a_tenant(key: Key, namespaces: Mapping[str, str], others: Set[str]) ->
         return key.name in namespaces
     if key.kind == "PersistentVolumeClaim" and {key.name, f"{key.namespace}/{key.name}"} & others:
         return key.namespace in namespaces
-    if key.kind == "ConfigMap" and key.name.startswith(START):
+    if key.kind == "ConfigMap" and key.name.startswith((START, JOB_START)):
         return key.namespace in namespaces  # also one that no pod uses: the next start may
     return FENCES.get(key.kind) == key.name and key.namespace in namespaces
 

@@ -11,6 +11,7 @@ from clusters.models import Cluster
 from monitoring.models import Finding
 from workspaces.models import Workspace
 
+from . import of_jobs
 from .compare import Discrepancy
 from .survey import SurveyResult
 
@@ -40,7 +41,11 @@ def write(cluster: Cluster, seen: SurveyResult, now: datetime, before: datetime 
     Finding.objects.bulk_update([*changed, *over], WRITTEN, batch_size=BATCH)
     new = [one for key, one in found.items() if key not in there]
     known = set(Workspace.objects.filter(pk__in={one.workspace for one in new}).values_list("pk", flat=True))
-    Finding.objects.bulk_create([row_of(cluster, one, known, now) for one in new], batch_size=BATCH)
+    jobs = of_jobs.jobs_of(one.job for one in new if one.job)
+    rows = [row_of(cluster, one, known, now) for one in new]
+    for row, one in zip(rows, new, strict=True):
+        row.job_id = jobs.get(one.job) if one.job else None
+    Finding.objects.bulk_create(rows, batch_size=BATCH)
     Finding.objects.filter(cluster=cluster, resolved_at__lt=now - FORGOTTEN_AFTER).delete()
 
 

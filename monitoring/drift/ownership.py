@@ -50,7 +50,7 @@ ALWAYS: Mapping[str, tuple[Fields, ...]] = {
     "Secret": tuple(
         ("f:data", f"f:{key}") for key in ("jupyter-token", "ssh_host_ed25519_key", "authorized_keys")
     ),
-    "ConfigMap": tuple(("f:data", f"f:{key}") for key in ("start.sh", "passwd", "group")),
+    "ConfigMap": tuple(("f:data", f"f:{key}") for key in ("passwd", "group")),
     "NetworkPolicy": tuple(
         ("f:spec", f"f:{key}") for key in ("policyTypes", "podSelector", "ingress", "egress")
     ),

@@ -17,9 +17,10 @@ from django.utils import timezone
 from accounts.models import Tenant
 from clusters.api import Api
 from clusters.errors import ClusterUnavailable
-from clusters.labels import WORKSPACE, instance_selector
+from clusters.labels import JOB, WORKSPACE, instance_selector
 from clusters.models import Cluster, Installation
 from clusters.pods.ends import end_proven, remove_finalizer
+from jobs.models import Job
 from monitoring.isolation import manifests as proof
 from monitoring.models import What
 from monitoring.validation import steps as validation
@@ -29,6 +30,7 @@ from storage.models import FilesSession, Volume
 from workloads.pods.drivers import claim_name
 from workspaces.models import Desired, Phase, Workspace
 
+from . import of_jobs
 from .compare import KINDS, Discrepancy, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of
 
 # Kinds read by metadata only, which suffices. So the values of Secrets never leave the cluster for this.
@@ -50,7 +52,8 @@ def survey(cluster: Cluster, api: Api) -> SurveyResult:
     rows = rows_of(cluster)
     seen = SurveyResult(moving={row.id for row in rows.values() if row.state == State.MOVES})
     held: list[dict[str, Any]] = []
-    found = list(drift(rows, namespaces(), things(api, seen, held), other_claims(cluster)))
+    jobs = of_jobs.namespaces_of(cluster)
+    found = list(drift(rows, namespaces(), things(api, seen, held), other_claims(cluster), jobs))
     seen.moving |= moved(cluster, rows, {one.workspace for one in found if one.workspace})
     seen.found = check_against_other_rows(cluster, [one for one in found if one.workspace not in seen.moving])
     remove_finalizers_of_unowned_pods(held, api)
@@ -143,13 +146,17 @@ def thing_at(key: Key, api: Api) -> Thing | None:
 def check_against_other_rows(cluster: Cluster, found: list[Discrepancy]) -> list[Discrepancy]:
     """Leave out unwanted objects that a row of another cluster has: that cluster is this one under two names in Berth,
     and its own look reports the object. A row counts only for objects in its own namespace: an object of that name
-    elsewhere is a copy.
+    elsewhere is a copy. The same for jobs, whose rows may also have been written since.
     """
+    jobs = {one.job for one in found if one.job}
+    of_job = of_jobs.namespaces_of(None, *jobs) if jobs else {}
     ids = {one.workspace for one in found if one.what == What.UNWANTED and one.workspace}
     rows = Workspace.objects.filter(pk__in=ids, deleted_at__isnull=True).exclude(pool__cluster=cluster)
     others = {row.pk: row for row in rows.select_related("tenant")}
 
     def is_of_another(one: Discrepancy) -> bool:
+        if one.job:
+            return of_jobs.named_in(one.key.name) == one.job and of_job.get(one.job) == one.key.namespace
         row = others.get(one.workspace) if one.workspace and one.what == What.UNWANTED else None
         return (
             row is not None and one.key.namespace == row.tenant.namespace and named_in(one.key.name) == row.pk
@@ -159,9 +166,13 @@ def check_against_other_rows(cluster: Cluster, found: list[Discrepancy]) -> list
 
 
 def remove_finalizers_of_unowned_pods(held: list[dict[str, Any]], api: Api) -> None:
-    owners = {pod["metadata"]["uid"]: uuid_of(pod["metadata"]["labels"].get(WORKSPACE, "")) for pod in held}
-    ids = [owner for owner in owners.values() if owner is not None]
+    def owner(pod: dict[str, Any]) -> UUID | None:
+        labels = pod["metadata"]["labels"]
+        return uuid_of(labels.get(WORKSPACE) or labels.get(JOB) or "")
+
+    ids = [pk for pk in map(owner, held) if pk is not None]
     known = set(Workspace.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    known |= set(Job.objects.filter(pk__in=ids, deleted_at=None).values_list("pk", flat=True))
     for pod in held:
-        if owners[pod["metadata"]["uid"]] not in known:
+        if owner(pod) not in known:
             remove_finalizer(pod, api)

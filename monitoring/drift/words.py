@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from monitoring.models import Finding, What
 from workloads.pods.drivers import PREFIX
 
+from . import of_jobs
 from .compare import FENCES
 
 CLAIM = "PersistentVolumeClaim"
@@ -67,9 +68,9 @@ def _moment(at: str) -> str:
 
 
 def whose(finding: Finding) -> str:
-    workspace = finding.workspace
-    if workspace is not None:
-        facts = {"name": workspace.name, "user": workspace.owner.username, "tenant": workspace.tenant}
+    workload = finding.workspace or finding.job
+    if workload is not None:
+        facts = {"name": workload.name, "user": workload.owner.username, "tenant": workload.tenant}
         return _("%(name)s of %(user)s in %(tenant)s") % facts
     return finding.tenant_slug or "–"
 
@@ -80,7 +81,7 @@ def deleted(finding: Finding, *, with_data: bool) -> tuple[str, ...]:
     if finding.kind == CLAIM:
         kept = _("The claim is deleted. Its volume is set to Retain first, so the data stays on it.")
         return (kept, _("After that the volume must be found by hand."))
-    if finding.kind == "StatefulSet":
+    if finding.kind in ("StatefulSet", "Job"):
         return (_("It is deleted with everything that depends on it; its pod ends, if it has one."),)
     if finding.kind == "Pod":
         return (_("It is deleted; what runs in it ends."),)
@@ -119,7 +120,7 @@ def recreated(finding: Finding) -> tuple[str, ...]:
 
 def advice(finding: Finding) -> str:
     """Return the command to run by hand, where Berth has no right to act."""
-    if finding.what == What.UNWANTED and finding.kind in ("Namespace", *FENCES):
+    if finding.what == What.UNWANTED and belongs_to_a_tenant(finding):
         return by_hand(finding)
     return ""
 
@@ -130,13 +131,18 @@ def advice(finding: Finding) -> str:
 def why_not_delete(finding: Finding, *, with_data: bool = False) -> str:
     if finding.what != What.UNWANTED:
         return _("Berth needs it.")
-    if finding.kind in ("Namespace", *FENCES):
+    if belongs_to_a_tenant(finding):
         return _(
             "Berth has no right to delete what belongs to a whole tenant. If you are sure: %(command)s"
         ) % {"command": by_hand(finding)}
     if with_data and (finding.kind != CLAIM or finding.name.startswith(PREFIX)):
         return _("It has no data: use “Delete, keep data”.")
     return ""
+
+
+def belongs_to_a_tenant(finding: Finding) -> bool:
+    """Return True for a kind that Berth keeps for a whole tenant, but for what it made for one job."""
+    return finding.kind == "Namespace" or (finding.kind in FENCES and not of_jobs.named_in(finding.name))
 
 
 def by_hand(finding: Finding) -> str:

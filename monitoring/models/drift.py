@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from clusters.models import Cluster
+from jobs.models import Job
 from workspaces.models import Workspace
 
 
@@ -59,6 +60,7 @@ class Finding(models.Model):
     # From the label or the wanted object; there may be no row with it.
     workspace_uuid = models.UUIDField(_("workspace"), null=True)
     workspace = models.ForeignKey(Workspace, null=True, on_delete=models.SET_NULL, related_name="+")
+    job = models.ForeignKey(Job, null=True, on_delete=models.SET_NULL, related_name="+")
     tenant_slug = models.CharField(_("tenant"), max_length=63, blank=True)
     # {"fields": [{"path", "by", "at", "value"}]} of the changed fields.
     data = models.JSONField(default=dict)

@@ -17,6 +17,7 @@ from accounts import members
 from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
 from accounts.models import APIToken, Membership, SSHKey, User
+from jobs.models import Job
 from quotas.models import Claim
 from workspaces.models import Workspace
 
@@ -28,23 +29,24 @@ class Belongings:
     tokens: list[str]
     keys: list[str]
     tenants: list[str]
-    workspaces: list[str]
+    work: list[str]  # workspaces and jobs that run or wait
 
 
 def belongings(people: Sequence[User]) -> list[Belongings]:
-    """Belongings of each person, in order, in four queries whatever their number."""
+    """Belongings of each person, in order, in five queries whatever their number."""
     usable = APIToken.objects.filter(user__in=people, revoked_at=None, expires_at__gt=timezone.now())
     tokens = by_person((token.user_id, token.name) for token in usable)
     keys = by_person((key.user_id, key.name) for key in SSHKey.objects.filter(user__in=people))
     joined = Membership.objects.filter(user__in=people).select_related("tenant")
     tenants = by_person((row.user_id, row.tenant.name) for row in joined)
     live = Workspace.objects.filter(owner__in=people, pk__in=live_holders()).select_related("tenant")
-    workspaces = by_person(
+    jobs = Job.objects.filter(owner__in=people, ended_at=None, deleted_at=None).select_related("tenant")
+    work = by_person(
         (row.owner_id, _("%(workspace)s in %(tenant)s") % {"workspace": row.name, "tenant": row.tenant.name})
-        for row in live.order_by("name")
+        for row in [*live.order_by("name"), *jobs.order_by("name")]
     )
     ids = [person.pk for person in people]
-    return [Belongings(tokens[pk], keys[pk], tenants[pk], workspaces[pk]) for pk in ids]
+    return [Belongings(tokens[pk], keys[pk], tenants[pk], work[pk]) for pk in ids]
 
 
 class ChangesOfAccess(Previewed[User]):
@@ -70,8 +72,8 @@ class Deactivate(ChangesOfAccess):
                 "seconds, JupyterLab and SSH at a workspace's own address within two minutes. Nothing is deleted."
             ),
             _(
-                "Running workspaces and the programs in them go on: stop them in the list of workspaces, or leave "
-                "that to the tenant's owners."
+                "Running workspaces and jobs, and the programs in them, go on, and jobs start what is left of them: "
+                "stop them in the lists of workspaces and jobs, or leave that to the tenant's owners."
             ),
         ]
 
@@ -85,8 +87,8 @@ class Deactivate(ChangesOfAccess):
             pk,
             whom,
             (
-                listed(_("Workspaces that continue to run or wait: %(names)s."), theirs.workspaces)
-                or _("They have no running or waiting workspaces."),
+                listed(_("Workspaces and jobs that continue to run or wait: %(names)s."), theirs.work)
+                or _("They have no running or waiting workspaces or jobs."),
                 listed(_("Tokens that stop working: %(names)s."), theirs.tokens)
                 or _("They have no token that works."),
                 listed(_("SSH keys that stop working: %(names)s."), theirs.keys)

@@ -8,7 +8,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
@@ -20,7 +19,7 @@ from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
 from accounts.admin.recorded import ReadOnlyPage
 from quotas import admission, reasons
-from quotas.holders import names_of
+from quotas.holders import names_of, page_of
 from quotas.models import Claim
 from quotas.queries import place_in_queue
 from quotas.scheduling import as_gpus
@@ -60,7 +59,9 @@ class ConfirmEnd(Previewed[Claim]):
             "name": name or claim.get_holder_kind_display(), "user": claim.user.username, "tenant": claim.tenant,
         }  # fmt: skip
         if not may_be_confirmed(claim):
-            return Effect(str(claim.pk), whom, refused=_("Its pod still exists: stop its workspace instead."))
+            return Effect(
+                str(claim.pk), whom, refused=_("Its pod still exists: stop its workspace, or cancel its job.")
+            )
         since = date_format(claim.end_unproven_since or claim.created_at, "DATETIME_FORMAT")
         gpus = as_gpus(claim.units, claim.pool.units_per_gpu)
         return Effect(
@@ -117,7 +118,7 @@ def only_waiting(request: HttpRequest) -> bool:
 @admin.register(Claim)
 class ClaimPage(ReadOnlyPage[Claim]):
     purpose = gettext_lazy(
-        "What each workspace requested from a pool: waiting (and why), running (and where), and past."
+        "What each workspace and job requested from a pool: waiting (and why), running (and where), and past."
     )
     list_display = (
         "what",
@@ -163,7 +164,7 @@ class ClaimPage(ReadOnlyPage[Claim]):
         return found
 
     def public_address(self, obj: Claim) -> str:
-        return reverse("workspace", args=[obj.holder_id]) if obj.holder_kind == Claim.Holder.WORKSPACE else ""
+        return page_of(obj)
 
     def buttons(self, request: HttpRequest, obj: Claim) -> list[tuple[str, str]]:
         return [("confirm_end", _("Confirm that its pod has ended …"))] if may_be_confirmed(obj) else []

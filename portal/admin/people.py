@@ -26,6 +26,7 @@ from accounts.credentials import passwords
 from accounts.locks import locked
 from accounts.models import APIToken, SSHKey, User
 from accounts.rest.actors import actor_of
+from jobs.models import Job
 from portal.admin import members as membership_rows
 from portal.admin.activation import Deactivate, Reactivate
 from portal.admin.members import MembershipInline
@@ -118,6 +119,17 @@ class WorkspaceInline(ReadOnlyInline[Workspace]):
         return super().get_queryset(request).filter(deleted_at=None).select_related("tenant", "pool")
 
 
+class JobInline(ReadOnlyInline[Job]):
+    model = Job
+    fk_name = "owner"
+    fields = ("tenant", "pool", "completions", "phase", "created_at")
+    verbose_name_plural = gettext_lazy("jobs that are not over")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
+        rows = super().get_queryset(request).filter(ended_at=None, deleted_at=None)
+        return rows.select_related("tenant", "pool")
+
+
 class WayFilter(admin.SimpleListFilter):
     title = gettext_lazy("signs in")
     parameter_name = "way"
@@ -148,7 +160,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     filter_horizontal = ()
     readonly_fields = ("last_login", "date_joined")
     actions = (Deactivate(), Reactivate(), ResetSecondFactor())
-    inlines = (MembershipInline, WorkspaceInline, TokenInline, KeyInline)
+    inlines = (MembershipInline, WorkspaceInline, JobInline, TokenInline, KeyInline)
     form = PersonForm
     add_form = NewPersonForm
     add_form_template = "admin/change_form.html"
@@ -259,8 +271,10 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
         }
 
     def why_kept(self, obj: User) -> str:
-        if obj.claims.exists() or obj.workspaces.exists():
-            return _("They have or had workspaces. Deactivate them instead: this keeps their history.")
+        if obj.claims.exists() or obj.workspaces.exists() or obj.jobs.exists():
+            return _(
+                "They have or had workspaces or jobs. Deactivate them instead: this keeps their history."
+            )
         if Booking.objects.filter(created_by=obj).exists():
             return _("They have booked GPUs, which stays on record. Deactivate them instead.")
         return ""

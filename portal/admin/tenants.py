@@ -40,6 +40,9 @@ class TenantPage(ConfirmsLowering[Tenant]):
         return tenants.annotate(
             count_people=counted(Membership.objects.all()),
             count_running=counted(Claim.objects.filter(state=state.ADMITTED)),
+            count_workspaces=counted(
+                Claim.objects.filter(state=state.ADMITTED, holder_kind=Claim.Holder.WORKSPACE)
+            ),
             count_waiting=counted(Claim.objects.filter(state=state.WAITING)),
             limit_workspaces=Subquery(limit),
         ).prefetch_related("quotas__pool")
@@ -67,8 +70,8 @@ class TenantPage(ConfirmsLowering[Tenant]):
     def running(self, tenant: Any) -> SafeString | int:
         if tenant.limit_workspaces is None:
             return int(tenant.count_running)
-        words = _("%(used)s of %(limit)s") % {"used": tenant.count_running, "limit": tenant.limit_workspaces}
-        return meter(tenant.count_running, tenant.limit_workspaces, words)
+        used, limit = tenant.count_workspaces, tenant.limit_workspaces
+        return meter(used, limit, _("%(used)s of %(limit)s") % {"used": used, "limit": limit})
 
     @admin.display(description=gettext_lazy("waits"), ordering="count_waiting")
     def waiting(self, tenant: Any) -> int:
@@ -94,9 +97,9 @@ class TenantPage(ConfirmsLowering[Tenant]):
         return super().about(obj) | within
 
     def why_kept(self, obj: Tenant) -> str:
-        if obj.claims.exists() or obj.workspaces.exists():
+        if obj.claims.exists() or obj.workspaces.exists() or obj.jobs.exists():
             return _(
-                "It has or had workspaces: its namespaces and volumes are still in the clusters. Remove "
+                "It has or had workspaces or jobs: its namespaces and volumes are still in the clusters. Remove "
                 "its people and set its quotas to 0 instead; then nothing new starts."
             )
         if obj.bookings.exists():

@@ -14,7 +14,6 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import accumulate, pairwise, zip_longest
 from math import ceil
-from uuid import UUID
 
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -64,7 +63,7 @@ class Held:
     units: int
     who: str = ""
     what: str = ""
-    holder: UUID | None = None
+    page: str = ""  # of its workspace or job
     since: datetime | None = None
     # Time by which a preempted run must give them back.
     reclaimed_at: datetime | None = None

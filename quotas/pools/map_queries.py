@@ -27,7 +27,7 @@ from clusters.models import Node, PodUsage
 from clusters.nodes.gpus import NodeKey
 from quotas import pool_state, reasons, sharing
 from quotas.bookings import changes as bookings
-from quotas.holders import names_of
+from quotas.holders import names_of, page_of
 from quotas.models import Booking, Claim, Pool
 from quotas.pools import cards
 from quotas.pools.gpu_map import Held, Kind, NodeRow, figure, node_row
@@ -60,7 +60,7 @@ class InQueue:
     is_mine: bool
     who: str = ""
     what: str = ""
-    holder: UUID | None = None
+    page: str = ""  # of its workspace or job
     when: str = ""
 
 
@@ -183,7 +183,7 @@ class Nodes:
                 if kind == Kind.RESERVED
                 else viewer.who(claim),
                 what=self.names.get(claim.holder_id, ""),
-                holder=claim.holder_id if viewer.knows(claim) else None,
+                page=page_of(claim) if viewer.knows(claim) else "",
                 since=claim.admitted_at,
                 reclaimed_at=claim.reclaim_at,
                 cards=max(1, claim.cards),
@@ -282,7 +282,7 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
         is_mine=is_mine,
         who=viewer.who(claim) if knows else "",
         what=names.get(claim.holder_id, ""),
-        holder=claim.holder_id if knows else None,
+        page=page_of(claim) if knows else "",
         when=forecast_in_words(claim, timezone.now()) if knows else "",
     )
 

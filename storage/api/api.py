@@ -19,11 +19,12 @@ from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
 from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
-from storage import access, changes, copies
+from storage import access, adoption, changes, copies
 from storage.models import Kind, Phase, Shared, Volume
 from storage.sources import Source
 
 from .serializers import (
+    AdoptBody,
     NoteBody,
     SnapshotShape,
     TransferBody,
@@ -77,6 +78,20 @@ class VolumesView(ListView):
         return answer(volume, 201)
 
 
+class AdoptView(APIView):
+    write_scope = Scope.ADMIN
+
+    @extend_schema(
+        summary=gettext_noop("Adopt storage that is there already; for admins"),
+        description="It is read-only until an inspection has looked at it and its owner has confirmed it.",
+        request=AdoptBody,
+        responses=answers({201: VolumeShape}, 403, 404, 409, 422),
+    )
+    def post(self, request: Request) -> Response:
+        body = checked(AdoptBody, request)
+        return answer(adoption.adopt(actor_of(request), body.pop("tenant"), adoption.Found(**body)), 201)
+
+
 class OneVolumeView(APIView):
     """View of the volume in the address. A volume that the caller may not see is a 404."""
 
@@ -86,6 +101,28 @@ class OneVolumeView(APIView):
         super().initial(request, *args, **kwargs)
         self.actor = actor_of(request)
         self.volume = access.get(self.actor, kwargs["id"])
+
+
+class ConfirmView(OneVolumeView):
+    @extend_schema(
+        summary=gettext_noop("Confirm an adopted volume, so that it can be written to; for its owner"),
+        request=NoBody,
+        responses=answers({202: VolumeShape, 200: VolumeShape}, 403, 404, 409),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        checked(NoBody, request)
+        return answer(self.volume, 202 if adoption.confirm(self.actor, self.volume) else 200)
+
+
+class InspectView(OneVolumeView):
+    @extend_schema(
+        summary=gettext_noop("Inspect an adopted volume again"),
+        request=NoBody,
+        responses=answers({202: VolumeShape, 200: VolumeShape}, 403, 404, 409),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        checked(NoBody, request)
+        return answer(self.volume, 202 if adoption.inspect_again(self.actor, self.volume) else 200)
 
 
 class DeleteQuery(Query):

@@ -10,8 +10,9 @@ from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
 from storage import problems, versions
+from storage.adoption import KINDS
 from storage.copies import LONGEST_NOTE
-from storage.models import LARGEST_MIB, Access, Kind, Phase, Shared, Snapshot, Volume
+from storage.models import LARGEST_MIB, Access, Adoption, Kind, Phase, Shared, Snapshot, Volume
 from storage.mounts.leasing import NO_USE, Use, uses_of
 
 
@@ -46,6 +47,20 @@ class VolumeChangeBody(StrictSerializer):
     main = serializers.ChoiceField(
         required=False, choices=[True], help_text="Let new workspaces of its owner mount this home."
     )
+
+
+class AdoptBody(StrictSerializer):
+    """Storage in the cluster: a persistent volume that nobody uses, or a PVC in the tenant's namespace."""
+
+    tenant = serializers.CharField(max_length=40)
+    cluster = serializers.CharField(
+        required=False, default="", max_length=40, help_text="Its slug; needed where there are several."
+    )
+    owner = serializers.CharField(max_length=150)
+    name = serializers.CharField(max_length=63)
+    kind = serializers.ChoiceField(choices=[kind.value for kind in KINDS])
+    persistent_volume = serializers.CharField(required=False, default="", max_length=253)
+    claim = serializers.CharField(required=False, default="", max_length=253)
 
 
 class NoteBody(StrictSerializer):
@@ -87,6 +102,24 @@ class SnapshotShape(serializers.Serializer[Any]):
         return problems.shown(row.problem, row.problem_data)
 
 
+class InspectionShape(serializers.Serializer[Any]):
+    file_system = serializers.CharField()
+    size_mib = serializers.IntegerField()
+    used_mib = serializers.IntegerField()
+    uid = serializers.IntegerField(help_text="Owner of its top folder.")
+    names = serializers.ListField(
+        child=serializers.CharField(), help_text="A sample; folders end in a slash."
+    )
+    more = serializers.IntegerField(help_text="How many names are left out.")
+    unreadable = serializers.BooleanField()
+
+
+class AdoptionShape(serializers.Serializer[Any]):
+    state = serializers.ChoiceField(choices=Adoption.choices)
+    inspection = InspectionShape(allow_null=True)
+    problem = ProblemShape(allow_null=True)
+
+
 class VolumeShape(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     tenant = serializers.CharField(source="tenant.slug")
@@ -115,6 +148,9 @@ class VolumeShape(serializers.Serializer[Any]):
     access = serializers.SerializerMethodField()
     mounts = serializers.SerializerMethodField(help_text="Runs that have it mounted now.")
     lease = serializers.SerializerMethodField()
+    adoption = serializers.SerializerMethodField(
+        help_text="Of one that was there already, until its owner has confirmed it; it is read-only. Else null."
+    )
     versions = serializers.SerializerMethodField(help_text="Published versions, newest first.")
     bin_until = serializers.DateTimeField(allow_null=True, help_text="When it is deleted for good.")
     created_at = serializers.DateTimeField()
@@ -138,6 +174,10 @@ class VolumeShape(serializers.Serializer[Any]):
     def get_problem(self, volume: Volume) -> dict[str, str] | None:
         return problem_of(volume)
 
+    @extend_schema_field(AdoptionShape(allow_null=True))
+    def get_adoption(self, volume: Volume) -> dict[str, Any] | None:
+        return adoption_of(volume)
+
     def get_node(self, volume: Volume) -> str | None:
         return volume.node or None
 
@@ -148,6 +188,19 @@ class VolumeShape(serializers.Serializer[Any]):
 def problem_of(volume: Volume) -> dict[str, str] | None:
     """Return what is wrong with the volume in the reader's language, as {code, message, hint}."""
     return problems.shown(*problems.of(volume))
+
+
+def adoption_of(volume: Volume) -> dict[str, Any] | None:
+    """Return how far its adoption is, and what the inspection found; None if it is not being adopted."""
+    if not volume.adoption:
+        return None
+    found = volume.inspection or {}
+    code = found.get("problem", "")
+    return {
+        "state": volume.adoption,
+        "inspection": found if volume.inspection is not None and not code else None,
+        "problem": problems.shown(code, found.get("data") or {}),
+    }
 
 
 def volumes_json(volumes: Iterable[Volume]) -> list[dict[str, Any]]:

@@ -24,10 +24,11 @@ from clusters.storage.classes import Class, judge
 from quotas import holders
 from quotas.namespaces import ensuring
 from storage import notices
+from storage.files import inspecting
 from storage.files import look as files
-from storage.models import NO_DRIVER, Phase, Snapshot, Volume
+from storage.models import NO_DRIVER, Adoption, Phase, Snapshot, Volume
 
-from . import manifests, snapshots
+from . import adopting, manifests, snapshots
 from .reading import LONGEST_RAW, Facts, explained, read, size_to_ask
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,8 @@ def look(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
 def tend(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
     """Keep the volume, its copies and its files session. Return False if one of these has to be looked at again."""
     files_done = files.look_at(volume, mirror, instance)
+    if volume.adoption == Adoption.READ_ONLY and volume.inspection is None:
+        inspecting.begin(volume)
     keep(volume, mirror, instance)
     return snapshots.look_at_all(volume, mirror, instance) and files_done
 
@@ -103,6 +106,8 @@ def is_known(volume: Volume, claim: Object) -> bool:
 
 def keep(volume: Volume, mirror: Mirror, instance: UUID) -> Object | None:
     """Make the PVC if it is missing, keep what it is bound to, let it grow, and write down what is seen. Return it."""
+    if volume.adoption in (Adoption.ASKED, Adoption.CONFIRMED) and not adopt(volume, mirror, instance):
+        return None
     there: Object | None = mirror.get(CLAIM, volume.tenant.namespace, volume.object_name)
     claim = there or make(volume, mirror, instance)
     if claim is None:
@@ -111,7 +116,7 @@ def keep(volume: Volume, mirror: Mirror, instance: UUID) -> Object | None:
     found = class_of(claim["spec"].get("storageClassName", ""), volume, mirror)
     bound = keep_data(volume, claim, mirror)
     refused: tuple[str, dict[str, Any]] | None = None
-    if (size := size_to_ask(volume, claim)) is not None:
+    if (size := size_to_ask(volume, claim)) is not None and not volume.is_read_only:
         try:
             claim = ask_for(size, claim, mirror)
         except ClusterRefused as refusal:
@@ -133,11 +138,14 @@ def make(volume: Volume, mirror: Mirror, instance: UUID) -> Object | None:
         note_problem(volume, blocked.code, {"namespace": blocked.namespace})
         return None
     namespace, name = volume.tenant.namespace, volume.object_name
-    if volume.bound_to and not volumes.free_for(name, namespace, volume.bound_to, mirror):
+    if volume.bound_to:
+        # First: a reference without the uid of a PVC that is there would let Kubernetes give that PVC up for lost.
         there = mirror.api.get(CLAIM, namespace, name)  # its labels may be gone, or the watch is late
-        if there is None:
+        if there is not None:
+            return there
+        if not volumes.free_for(name, namespace, volume.bound_to, mirror):
             note_problem(volume, "volume_lost", {"volume": volume.bound_to}, Phase.FAILED)
-        return there
+            return None
     if (
         volume.source is not None
         and not volume.bound_to
@@ -146,6 +154,36 @@ def make(volume: Volume, mirror: Mirror, instance: UUID) -> Object | None:
         return None
     found = class_of(volume.storage_class, volume, mirror)
     return volumes.create_claim(manifests.claim(volume, found, instance), mirror)
+
+
+def adopt(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
+    """Take the next step of an adoption, and read the row anew. Return False if it has to be looked at again."""
+    seen: dict[str, Any] = {"adoption": ""}
+    try:
+        if volume.adoption == Adoption.CONFIRMED:
+            if not adopting.allow_writing(volume.bound_to, mirror):
+                return False
+        elif (taken := adopting.take(volume, mirror, instance)) is None:
+            return False
+        else:
+            seen = {
+                "adoption": Adoption.READ_ONLY,
+                "bound_to": taken.name,
+                "storage_class": taken.storage_class,
+                "size_mib": taken.size_mib,
+                "requested_mib": taken.size_mib,
+                "access": taken.access,
+                "affinity": volumes.affinity_of(taken.body),
+            }
+    except adopting.Blocked as blocked:
+        note_problem(volume, blocked.code, blocked.data)
+        return False
+    with changing(volume) as row:
+        if row.adoption == volume.adoption:
+            for name, value in (seen | {"problem": "", "problem_data": {}}).items():
+                setattr(row, name, value)
+    volume.refresh_from_db()
+    return True
 
 
 def has_source(volume: Volume, source: Snapshot, mirror: Mirror, instance: UUID) -> bool:
@@ -193,15 +231,16 @@ def remove(volume: Volume, mirror: Mirror) -> None:
             return  # restored meanwhile
         row.phase = Phase.DELETING
     namespace, name = volume.tenant.namespace, volume.object_name
+    is_ours = not volume.is_read_only  # the data of a volume that nobody confirmed stays where it was found
     claim = mirror.api.get(CLAIM, namespace, name)
-    if claim is not None:
+    if claim is not None and (is_ours or not volume.claim_name):
         if not claim["metadata"].get("deletionTimestamp"):
-            if bound_to := claim["spec"].get("volumeName"):
+            if is_ours and (bound_to := claim["spec"].get("volumeName")):
                 volumes.let_go(name, namespace, bound_to, mirror)
             mirror.delete(CLAIM, namespace, name, uid=claim["metadata"]["uid"])
         if mirror.api.get(CLAIM, namespace, name) is not None:
             return  # the watch tells its end
-    if volume.bound_to:
+    if volume.bound_to and is_ours:
         volumes.let_go(name, namespace, volume.bound_to, mirror)  # somebody had deleted the PVC before
     with changing(volume) as row:
         row.phase, row.problem, row.problem_data = Phase.DELETED, "", {}

@@ -31,8 +31,8 @@ def claim(volume: Volume, found: Class | None, instance: UUID) -> dict[str, Any]
         "accessModes": [MODES[access]],
         "resources": {"requests": {"storage": format_mib(size)}},
     }
-    if volume.storage_class:
-        spec["storageClassName"] = volume.storage_class
+    if volume.storage_class or volume.bound_to:
+        spec["storageClassName"] = volume.storage_class  # one that was made by hand may have none
     if volume.bound_to:
         spec["volumeName"] = volume.bound_to
     elif volume.source is not None:

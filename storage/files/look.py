@@ -16,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.credentials.secrets import decrypt
-from accounts.locks import alone, locked
+from accounts.locks import alone, for_change, locked
 from clusters import explain
 from clusters.errors import ClusterRefused
 from clusters.mirror import Mirror
@@ -25,9 +25,9 @@ from clusters.storage import volumes
 from quotas import holders
 from quotas.models import Pool
 from quotas.namespaces import ensuring
-from storage.models import FilesPhase, FilesSession, Volume
+from storage.models import Adoption, FilesPhase, FilesSession, Volume
 
-from . import manifests
+from . import inspecting, manifests
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,8 @@ def look_at(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
             return mine
         row.volume = volume
         if row.phase != FilesPhase.ENDING and must_end(row):
+            if row.inspects:
+                conclude(row, {"problem": row.problem or "inspection_silent", "data": row.problem_data})
             note(row, phase=FilesPhase.ENDING)
             row.phase = FilesPhase.ENDING
         if row.phase == FilesPhase.ENDING:
@@ -76,11 +78,13 @@ def tend(row: FilesSession, mirror: Mirror, instance: UUID) -> None:
     if there is None and row.phase == FilesPhase.STARTING:
         create(row, mirror, instance)
         return
+    if row.inspects and there is not None and terminal(there):
+        conclude(row, inspecting.report_of(there))
     if there is None or terminal(there) or there["metadata"].get("deletionTimestamp"):
         note(row, phase=FilesPhase.ENDING)
         return
     host = address(row, there, mirror)
-    if host and condition(there, "Ready") == "True":
+    if host and condition(there, "Ready") == "True" and not row.inspects:
         note(row, phase=FilesPhase.READY, host=host)
     elif row.phase == FilesPhase.STARTING:
         service = mirror.get("Service", namespace, name)
@@ -139,6 +143,13 @@ def trouble(pod: Object, events: Sequence[Object]) -> tuple[str, dict[str, Any]]
 def explained(source: str, message: str) -> tuple[str, dict[str, Any]]:
     found = explain.diagnose(source, message)
     return found.code, {"raw": message[:LONGEST_RAW], **found.data}
+
+
+def conclude(row: FilesSession, report: Object) -> None:
+    """Write down what the inspection found, once."""
+    waits = Volume.objects.filter(pk=row.volume_id, adoption=Adoption.READ_ONLY, inspection__isnull=True)
+    with transaction.atomic():
+        for_change(waits).update(inspection=dict(report))
 
 
 # --- down

@@ -75,11 +75,20 @@ def pod(session: FilesSession, pools: Sequence[Pool], instance: UUID) -> dict[st
 
 def container(session: FilesSession) -> dict[str, Any]:
     command = ["python3", "-m", "files.server", FOLDER, TOKEN]
+    probe = {"httpGet": {"path": "/ready", "port": PORT}, "periodSeconds": 1, "failureThreshold": 30}
+    if session.inspects:
+        return _container(session, ["python3", "-m", "files.about", FOLDER])
+    return _container(session, command if session.writes else [*command, "--read-only"]) | {
+        "readinessProbe": probe
+    }
+
+
+def _container(session: FilesSession, command: list[str]) -> dict[str, Any]:
     return {
         "name": "files",
         "image": session.volume.cluster.files_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": command if session.writes else [*command, "--read-only"],
+        "command": command,
         "env": [
             {"name": "PYTHONPATH", "value": "/berth"},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
@@ -91,11 +100,6 @@ def container(session: FilesSession) -> dict[str, Any]:
             "capabilities": {"drop": ["ALL"]},
         },
         "resources": RESOURCES,
-        "readinessProbe": {
-            "httpGet": {"path": "/ready", "port": PORT},
-            "periodSeconds": 1,
-            "failureThreshold": 30,
-        },
         "volumeMounts": [
             {"name": "program", "mountPath": "/berth/files", "readOnly": True},
             {"name": "secret", "mountPath": "/berth/secret", "readOnly": True},

@@ -44,6 +44,13 @@ def may_open(actor: Actor, volume: Volume, *, writes: bool = False) -> bool:
 def require(actor: Actor, volume: Volume, *, writes: bool = False) -> None:
     if may_open(actor, volume, writes=writes):
         return
+    if may_open(actor, volume) and volume.is_read_only:
+        raise NotAllowed(
+            "not_confirmed",
+            _("“%(volume)s” is adopted, and read-only until its owner confirms it.")
+            % {"volume": volume.name},
+            _("%(owner)s can confirm it on its page.") % {"owner": volume.owner.get_username()},
+        )
     if may_open(actor, volume):
         raise NotAllowed(
             "read_only",
@@ -93,7 +100,8 @@ def _mode(made: FilesSession) -> bool:
     """Return True if it may write: nobody else holds the volume. Refuse if it may not even read."""
     volume = made.volume
     waiting = _waiting(volume)
-    if not waiting and volume.access != Access.READ and not _excluded(made, writes=True):
+    may_write = volume.access != Access.READ and not volume.is_read_only
+    if not waiting and may_write and not _excluded(made, writes=True):
         return True
     if by := waiting or _excluded(made, writes=False):
         raise Conflict(
@@ -129,6 +137,9 @@ def _refuse_unready(row: Volume) -> None:
             _("The cluster %(cluster)s has no image that serves files.") % {"cluster": row.cluster.name},
             _("An admin can name one in the cluster's settings, under Images."),
         )
+    if not row.is_inspected:
+        text = _("“%(volume)s” is adopted: its files are looked at first.") % {"volume": row.name}
+        raise Conflict("not_inspected", text, _("See on its page what the inspection says."))
     if row.phase in (Phase.FAILED, Phase.DELETING):
         text = _("“%(volume)s” cannot be mounted.") % {"volume": row.name}
         raise Conflict("volume_unusable", text, _("See on its page what is wrong."))

@@ -164,7 +164,8 @@ def uses_of(volumes: Collection[UUID]) -> dict[UUID, Use]:
     if not mounts:
         return found
     live = Claim.objects.filter(holder_id__in={mount.holder for mount in mounts})
-    claims = {claim.holder_id: claim for claim in live.exclude(state=Claim.State.RELEASED)}
+    # Of the claims of a job, one that is admitted counts: "admitted" comes last.
+    claims = {one.holder_id: one for one in live.exclude(state=Claim.State.RELEASED).order_by("-state")}
     names = holders.names_of(claims.values())
     for mount in sorted(mounts, key=lambda mount: names.get(mount.holder, "")):
         if (claim := claims.get(mount.holder)) is None:

@@ -213,6 +213,10 @@ def _fault_of(actor: Actor, volume: Volume, cluster: Cluster, wish: MountWish) -
         return _("“%(name)s” is in another cluster than the pool.") % name
     if volume.kind == Kind.SCRATCH and (wish.read_only or wish.version):
         return _("“%(name)s” is empty at each start: mount it to write (read_only: false).") % name
+    if not volume.is_inspected:
+        return _("“%(name)s” is adopted: its files are looked at first.") % name
+    if volume.is_read_only and not wish.read_only:
+        return _("“%(name)s” is adopted: mount it read-only until its owner has confirmed it.") % name
     if not may_mount(volume, actor.user.pk, read_only=wish.read_only):
         if volume.shared == Shared.READ:
             return _("“%(name)s” is shared to read: mount it read-only.") % name
@@ -235,6 +239,8 @@ def may_mount(volume: Volume, user: Any, *, read_only: bool) -> bool:
     """Return True if a member of the volume's tenant may mount it so."""
     if volume.kind == Kind.SCRATCH and read_only:
         return False  # there is nothing to read
+    if volume.is_read_only and not read_only:
+        return False
     shared = (Shared.READ, Shared.WRITE) if read_only else (Shared.WRITE,)
     return bool(volume.owner_id == user) or volume.shared in shared
 

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.access import Actor, roles_of
 from accounts.models import Membership, Role, Tenant
 from clusters.models import Cluster
+from storage.adoption import KINDS, Found
 from storage.changes import Wish
 from storage.copies import LONGEST_NOTE
 from storage.models import Kind, Phase, Shared, Snapshot, Volume
@@ -86,6 +87,53 @@ class CreateForm(NameForm, SizeForm):
             **{name: values[name] for name in names}, size_mib=self.size_mib(), cluster=values["cluster"].slug
         )
         return values["tenant"].slug, wish
+
+
+class AdoptForm(forms.Form):
+    """Storage that is there already, and the volume that it becomes."""
+
+    name = forms.CharField(
+        label=_("Name"), max_length=63, widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    kind = forms.ChoiceField(label=_("Kind"), choices=[(kind.value, kind.label) for kind in KINDS])
+    persistent_volume = forms.CharField(
+        label=_("Persistent volume"),
+        max_length=253,
+        required=False,
+        help_text=_("One that is Available or Released: no PVC has it."),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    claim = forms.CharField(
+        label=_("Or a PVC of the tenant's namespace"),
+        max_length=253,
+        required=False,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    owner = forms.CharField(
+        label=_("Owner"),
+        max_length=150,
+        help_text=_("User name of a member of the tenant, who has to confirm what is in it."),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    tenant = forms.ModelChoiceField(
+        Tenant.objects.none(), label=_("Tenant"), to_field_name="slug", empty_label=None
+    )
+    cluster = forms.ModelChoiceField(
+        Cluster.objects.none(), label=_("Cluster"), to_field_name="slug", empty_label=None
+    )
+
+    def __init__(self, data: Any = None, *, tenant: Tenant | None = None) -> None:
+        super().__init__(data, initial={"tenant": tenant.slug} if tenant else {})
+        tenants, clusters = self.fields["tenant"], self.fields["cluster"]
+        assert isinstance(tenants, forms.ModelChoiceField)
+        assert isinstance(clusters, forms.ModelChoiceField)
+        offer(tenants, Tenant.objects.order_by("name"))
+        offer(clusters, Cluster.objects.order_by("name"))
+
+    def asked(self) -> tuple[str, Found]:
+        values = dict(self.cleaned_data)
+        tenant = values.pop("tenant").slug
+        return tenant, Found(**values | {"cluster": values["cluster"].slug})
 
 
 def offer(choice: forms.ModelChoiceField[Any], rows: QuerySet[Any]) -> None:

@@ -24,7 +24,7 @@ from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant
 from accounts.trail import audit
 from storage import access, changes, copies, problems
-from storage.api.serializers import problem_of
+from storage.api.serializers import adoption_of, problem_of
 from storage.cluster.keeper import MOVING
 from storage.copies import LONGEST_NOTE
 from storage.files import sessions
@@ -71,6 +71,7 @@ def volumes(request: HttpRequest) -> HttpResponse:
         "rows": rows,
         "form": form if form.may_create else None,
         "moves": any(row["volume"].phase in MOVING for row in rows),
+        "may_adopt": actor.is_admin,
     }
     return render(request, "storage/volumes.html", context, status=status)
 
@@ -129,12 +130,19 @@ def volume(request: HttpRequest, id: UUID) -> HttpResponse:
         "size": size,
         "name": name,
         "transfer": TransferForm(found) if may_manage else None,
-        "ways": [way for way in offered if not way.wish.version.isdigit() and found.kind != Kind.HOME],
+        "ways": [
+            way
+            for way in offered
+            if found.is_inspected and not way.wish.version.isdigit() and found.kind != Kind.HOME
+        ],
         "path": path_for(found),
         "use": uses_of([found.pk]).get(found.pk, NO_USE),
         "may_manage": may_manage,
         "may_open": sessions.may_open(actor, found),
-        "moves": found.phase in MOVING,
+        "moves": found.phase in MOVING or (found.is_read_only and found.inspection is None),
+        "adoption": adoption_of(found),
+        "is_owner": found.owner_id == actor.user.pk,
+        "may_inspect": found.owner_id == actor.user.pk or actor.is_admin,
         "copies_move": any(row.phase in MOVING for row in taken),
     }
     return render(request, "storage/volume.html", context, status=status)

@@ -18,6 +18,7 @@ from tests.e2e.browsing import signed_in
 from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
 from tests.monitoring.measured import make_gpus, measure, put_on
 from tests.sampling import rare
+from tests.shared.job_rows import make_job
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
@@ -73,7 +74,7 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
         "clusters/cluster": cast.cluster.pk, "quotas/pool": cast.pool.pk, "quotas/quota": quota.pk,
         "quotas/budget": budget.pk, "quotas/tenantlimit": limit.pk, "quotas/claim": running.run,
         "workloads/image": cast.image.pk,
-        "workspaces/workspace": running.pk,
+        "workspaces/workspace": running.pk, "jobs/job": make_job(cast, cast.bob).pk,
     }  # fmt: skip
 
 
@@ -138,6 +139,7 @@ def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
         "clusters/node/",
         "quotas/quota/",
         "quotas/claim/",
+        "jobs/job/",
         "quotas/budget/",
         "quotas/ledgerentry/",
         "storage/storagespan/",

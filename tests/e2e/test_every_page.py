@@ -80,7 +80,12 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     ],
     "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
-    "volumes/<uuid:id>/": [("bob", "/volumes/{volume}/"), ("victor", "/volumes/{volume}/")],
+    "volumes/adopt/": [("admin", "/volumes/adopt/")],
+    "volumes/<uuid:id>/": [
+        ("bob", "/volumes/{volume}/"),
+        ("victor", "/volumes/{volume}/"),
+        ("bob", "/volumes/{adopted}/"),
+    ],
     "volumes/<uuid:id>/delete/": [("bob", "/volumes/{volume}/delete/")],
     "volumes/<uuid:id>/files/": [("bob", "/volumes/{volume}/files/"), ("bob", "/volumes/{opening}/files/")],
     "volumes/<uuid:id>/files/delete/": [("bob", "/volumes/{volume}/files/delete/?path=runs/a.csv")],
@@ -131,6 +136,8 @@ NOT_READ = {
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",
     "volumes/<uuid:id>/clone/",
+    "volumes/<uuid:id>/confirm/",
+    "volumes/<uuid:id>/inspect/",
     "volumes/<uuid:id>/files/close/",
     "volumes/<uuid:id>/files/folder/",
     "volumes/<uuid:id>/main/",
@@ -161,6 +168,7 @@ class Stage:
         self.ids["booking"] = str(booked(self.cast).pk)
         volume = kept(self.cast)
         self.ids |= {"volume": str(volume.pk), "snapshot": str(copied(volume).pk)}
+        self.ids["adopted"] = str(adopted(self.cast).pk)
         values = {"name": "store", "endpoint": "https://s3.example.org", "bucket": "data"}
         made = connections.create(self.cast.bob, "demo", values | dict.fromkeys(connections.KEYS, "key"))
         self.ids["connection"] = str(made.pk)
@@ -231,6 +239,21 @@ def kept(cast: Cast) -> Volume:
         bound_to="pvc-1",
         driver="net.devcluster.local",
     )
+
+
+def adopted(cast: Cast) -> Volume:
+    """Create a volume of bob's that was there before, and that he has not confirmed yet."""
+    common = {"tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster, "requested_mib": 4096}
+    names = [
+        "checkpoints/",
+        "labels.csv",
+        "메모.txt",
+        "a name that is longer than a phone is wide, by far.tar.gz",
+    ]
+    figures = {"file_system": "ext4", "size_mib": 4001, "used_mib": 1200, "uid": 1000, "more": 7}
+    found = figures | {"names": names, "unreadable": False}
+    state = {"phase": "ready", "adoption": "read_only", "inspection": found, "bound_to": "pv-7"}
+    return Volume.objects.create(**common, **state, name="surveys of 2019", kind="dataset", access="rwx")
 
 
 def opening(cast: Cast) -> Volume:

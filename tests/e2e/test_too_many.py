@@ -15,7 +15,7 @@ from websockets.typing import Origin
 from accounts.models import User
 from tests.cast import Cast
 from tests.e2e.browsing import opened
-from workspaces.live.consumers import MOST_OF_PERSON
+from workloads.live.sockets import MOST_OF_PERSON
 
 pytestmark = [
     pytest.mark.e2e,

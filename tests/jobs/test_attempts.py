@@ -57,10 +57,10 @@ def test_an_attempt_shows_its_gpus_while_it_runs_and_keeps_them(house: Cast) -> 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.timeout(120)
-def test_who_may_not_read_the_output_sees_no_last_lines(house: Cast) -> None:
+def test_the_last_lines_are_for_the_owner_alone(house: Cast) -> None:
     job = drive(submitted(house, ends=PASSES), in_phase("starting", "running"))
     (attempt,) = attempts_of(job)
     attempts.note_last(attempt, [ended(1, "Traceback")])
     assert job_json(job, house.alice)["attempts"][0]["tail"] == "Traceback"
-    assert job_json(job, house.victor)["attempts"][0]["tail"] is None
+    assert job_json(job, house.bob)["attempts"][0]["tail"] is None
     assert [one["attempts"][0]["tail"] for one in jobs_json([job, job], house.alice)] == [None, None]

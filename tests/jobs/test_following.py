@@ -14,7 +14,7 @@ from jobs.models import OVER, Job, On, Phase
 from jobs.runs import following, lifecycle
 from jobs.runs.following import After, Standing, standing
 from tests.cast import Cast
-from tests.jobs.driving import FAILS, RUNS, drive, held, in_phase, submitted, told
+from tests.shared.driving_jobs import FAILS, RUNS, drive, held, in_phase, submitted, told
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 

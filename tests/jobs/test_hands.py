@@ -15,7 +15,7 @@ from jobs.runs import lifecycle
 from quotas import admission
 from quotas.models import Claim
 from tests.cast import Cast
-from tests.jobs.driving import RUNS, attempts, drive, held, in_phase, submitted, told
+from tests.shared.driving_jobs import RUNS, attempts, drive, held, in_phase, submitted, told
 from workloads.pods.troubles import explain_trouble
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]

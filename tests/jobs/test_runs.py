@@ -12,7 +12,7 @@ from jobs import enqueue
 from jobs.models import Job
 from jobs.runs import expiry, lifecycle
 from tests.cast import Cast
-from tests.jobs.driving import FAILS, RUNS, attempts, drive, held, in_phase, submitted, told
+from tests.shared.driving_jobs import FAILS, RUNS, attempts, drive, held, in_phase, submitted, told
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 

@@ -13,9 +13,9 @@ from monitoring.figures.series import Series
 from monitoring.models import AgentState
 from monitoring.panels import Row, row_of, said
 from tests.cast import Cast
-from tests.monitoring.counted import queries
 from tests.monitoring.measured import measure
 from tests.shared.clients import browser, script
+from tests.shared.counted import queries
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 

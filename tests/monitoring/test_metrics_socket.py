@@ -17,8 +17,8 @@ from monitoring.figures.series import of_workspace
 from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.following import FiguresFrame, FiguresRequest, figures_json, read_figures
 from tests.cast import Cast
-from tests.monitoring.counted import queries
 from tests.monitoring.measured import measure
+from tests.shared.counted import queries
 from tests.shared.sockets import in_thread, socket
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace

@@ -11,8 +11,8 @@ from clusters.models import Node, PodUsage
 from monitoring.admin.draining import NODE_ACTIONS, NodeAction
 from monitoring.models import AgentState
 from tests.cast import Cast
-from tests.monitoring.counted import queries
 from tests.shared.clients import browser
+from tests.shared.counted import queries
 from tests.shared.furnished_nodes import furnish
 
 pytestmark = pytest.mark.django_db

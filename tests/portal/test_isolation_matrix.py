@@ -44,6 +44,7 @@ LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
 JOB = LAUNCH | {"command": ["true"]}
 VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
+FOREIGN = {"tenant": "demo", "owner": "bob", "name": "scans", "kind": "dataset", "persistent_volume": "pv-1"}
 CONNECTION = {
     "tenant": "demo", "name": "lab", "endpoint": "https://s3.example.org", "bucket": "scans",
     "access_key": "AK", "secret_key": "sk",
@@ -141,6 +142,8 @@ API: dict[str, dict[str, Row]] = {
     "jobs/<uuid:id>/retry/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},
     "jobs/<uuid:id>/retry-failed/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},
     "jobs/<uuid:id>/duplicate/": {"POST": OWN},
+    "jobs/<uuid:id>/stop-rest/": {"POST": MANAGED},
+    "jobs/<uuid:id>/parts/": {"GET": SEEN},
     "jobs/<uuid:id>/events/": {"GET": SEEN},
     "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
     "jobs/<uuid:id>/metrics/": {
@@ -168,6 +171,9 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": replace(MANAGED, codes="200 403 403 200 200 404 403 404", body={"name": "other"}),
         "DELETE": MANAGED,
     },
+    "volumes/adopt/": {"POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body=FOREIGN)},
+    "volumes/<uuid:id>/confirm/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},
+    "volumes/<uuid:id>/inspect/": {"POST": replace(OWN, codes="200 403 403 403 200 404 403 404")},
     "volumes/<uuid:id>/restore/": {"POST": replace(MANAGED, codes="200 403 403 200 200 404 403 404")},
     "volumes/<uuid:id>/transfer/": {
         "POST": Row("200 403 403 200 200 404 403 404", {"username": "alice"}),
@@ -275,6 +281,9 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "volumes/": (PAGE, REFUSED_FORM),
     "volumes/<uuid:id>/": (SEEN_PAGE, "422 403 403 422 422 404 302"),
     "volumes/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
+    "volumes/adopt/": ("403 403 403 403 200 403 302", "403 403 403 403 422 403 302"),
+    "volumes/<uuid:id>/confirm/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
+    "volumes/<uuid:id>/inspect/": (NO_SUCH_METHOD, "302 403 403 403 302 404 302"),
     "volumes/<uuid:id>/restore/": (NO_SUCH_METHOD, MANAGED_PAGE),
     "volumes/<uuid:id>/transfer/": (NO_SUCH_METHOD, MANAGED_PAGE),
     "volumes/<uuid:id>/main/": (NO_SUCH_METHOD, MANAGED_PAGE),

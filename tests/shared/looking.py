@@ -75,3 +75,18 @@ class PlayedMirror(Mirror):
 
     def _answered(self, body: Body) -> Body:
         return body
+
+
+class LateMirror(PlayedMirror):
+    """Mirror that may be as old as the watch is late: a process that lost the lead, or a watch that broke."""
+
+    def __init__(self, api: PlayedApi) -> None:
+        super().__init__(api)
+        self._current = api
+
+    def falls_behind(self) -> None:
+        self._played = PlayedApi()
+        self._played.objects = deepcopy(self._current.objects)
+
+    def is_current(self) -> None:
+        self._played = self._current

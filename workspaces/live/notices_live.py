@@ -10,9 +10,7 @@ from channels.db import database_sync_to_async
 
 from accounts.notices import inbox, words
 from accounts.notices.notifying import group_of
-from workspaces.api.representation import Json
-
-from .consumers import Live
+from workloads.live.sockets import Json, Live
 
 
 class Notices(Live):

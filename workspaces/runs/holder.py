@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.urls import reverse
 from django.utils import timezone
 
 from quotas import admission
@@ -29,6 +30,9 @@ class Workspaces:
 
     def names(self, holders: set[UUID]) -> dict[UUID, str]:
         return dict(Workspace.objects.filter(pk__in=holders).values_list("pk", "name"))
+
+    def page(self, holder: UUID) -> str:
+        return reverse("workspace", args=[holder])
 
     def affinities(self, holders: set[UUID]) -> dict[UUID, list[dict[str, Any]]]:
         return mounting.affinities(holders)

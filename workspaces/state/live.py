@@ -4,8 +4,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from uuid import UUID
 
-from accounts.live import publish_to_all
 from workloads.changing import changing as workloads_changing
+from workloads.live import groups
 from workspaces.models import Event, Workspace
 
 RELATED = ("tenant", "owner", "image", "pool__cluster", "flavor")
@@ -19,8 +19,7 @@ def register(teller: Callable[[Event], None]) -> None:
 
 def announce(workspace: Workspace) -> None:
     """Wake the pages that show the workspace: its own page, its tenant's lists, the admins' lists."""
-    groups = [f"workspace.{workspace.pk}", f"tenant.{workspace.tenant_id}", "staff"]
-    publish_to_all(groups, {"type": "workspace.changed", "id": str(workspace.pk)})
+    groups.announce("workspace", workspace)
 
 
 def changing(workspace_id: UUID) -> AbstractContextManager[Workspace]:

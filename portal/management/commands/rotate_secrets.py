@@ -14,6 +14,7 @@ from accounts.credentials.secrets import Unreadable, rotated
 from accounts.locks import locked
 from accounts.models import IdempotentAnswer
 from clusters.models import Installation
+from jobs.models import JobSecret
 from storage.models import Connection, FilesSession
 from workspaces.models import WorkspaceSecret
 
@@ -21,6 +22,7 @@ AT_ONCE = 200
 # Fields that hold encrypted text, by model.
 FIELDS: dict[type[Model], tuple[str, ...]] = {
     WorkspaceSecret: ("jupyter_token", "host_key", "env"),
+    JobSecret: ("env", "script"),
     Installation: ("ssh_jump_key",),
     FilesSession: ("token",),
     Connection: ("keys",),

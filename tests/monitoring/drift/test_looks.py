@@ -20,7 +20,7 @@ from monitoring.drift.ownership import Difference
 from monitoring.drift.survey import SurveyResult
 from monitoring.models import Finding, Look, What
 from tests.cast import Cast
-from tests.monitoring.counted import queries
+from tests.shared.counted import queries
 from tests.shared.workspace_rows import make_workspace
 
 pytestmark = pytest.mark.django_db

@@ -11,8 +11,8 @@ from clusters.errors import ClusterUnavailable
 from monitoring.drift.survey import METADATA_ONLY, survey
 from monitoring.models import What
 from tests.cast import Cast
-from tests.monitoring.counted import queries
 from tests.monitoring.drift.objects import Listing, looked, of_a_run
+from tests.shared.counted import queries
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 

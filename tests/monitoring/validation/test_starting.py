@@ -23,8 +23,8 @@ from monitoring.validation import manifests, reading, starting, steps, words
 from quotas.models import Pool
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
-from tests.monitoring.counted import queries
 from tests.shared.clients import browser
+from tests.shared.counted import queries
 
 NODES = "/admin/clusters/node/"
 LIST, BEGIN = "/admin/monitoring/validation/", "/admin/monitoring/validation/begin/"

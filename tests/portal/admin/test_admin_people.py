@@ -20,7 +20,7 @@ from workspaces.models import Phase
 pytestmark = pytest.mark.django_db
 
 PEOPLE = "/admin/accounts/user/"
-INLINES = ("memberships", "workspaces", "tokens", "ssh_keys")
+INLINES = ("memberships", "workspaces", "jobs", "tokens", "ssh_keys")
 
 
 def empty(*inlines: str) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_deactivation_says_what_runs_and_what_stops_working(cast: Cast, admin: C
     make_workspace(cast, cast.bob, name="train")
     tokens.issue(cast.bob.user, "laptop", ["read"])
     page = preview(admin, PEOPLE, "deactivate", cast.bob.user)
-    assert "Workspaces that continue to run or wait: train in Demo." in text_of(page)
+    assert "Workspaces and jobs that continue to run or wait: train in Demo." in text_of(page)
     assert "Tokens that stop working: laptop." in text_of(page)
     assert User.objects.get(username="bob").is_active
     assert "1 person is deactivated." in text_of(confirm(admin, PEOPLE, page))

@@ -17,6 +17,7 @@ from clusters.models import Installation
 from portal.environment import BASE_DIR
 from portal.management.commands.rotate_secrets import FIELDS
 from tests.cast import Cast
+from tests.shared.driving_jobs import submitted
 from tests.shared.workspace_rows import make_workspace
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +32,7 @@ def run() -> str:
 
 def test_everything_can_be_read_with_the_new_key_alone(cast: Cast, settings: Any) -> None:
     workspace = make_workspace(cast, cast.bob)
+    job = submitted(cast, command=[], script="echo hush", secret_env={"KEY": "hush"})
     before = secrets.decrypt(workspace.secret.jupyter_token)
     Installation.objects.update(ssh_jump_key=secrets.encrypt("jump"))
     IdempotentAnswer.objects.create(
@@ -42,13 +44,15 @@ def test_everything_can_be_read_with_the_new_key_alone(cast: Cast, settings: Any
         data={"secret": secrets.encrypt("totp"), second_factor.LAST_COUNTER: 7},
     )
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = NEW, [settings.SECRET_KEY]
-    assert run().startswith("4 rows")
+    assert run().startswith("5 rows")
     assert run().startswith("0 rows")
     settings.SECRET_KEY_FALLBACKS = []
     workspace.secret.refresh_from_db()
     factor.refresh_from_db()
     assert secrets.decrypt(workspace.secret.jupyter_token) == before
     assert workspace.secret.clear_env() is not None
+    job.secret.refresh_from_db()
+    assert (job.secret.clear_env(), job.secret.clear_script()) == ({"KEY": "hush"}, "echo hush")
     assert secrets.decrypt(Installation.objects.get().ssh_jump_key) == "jump"
     assert secrets.decrypt(IdempotentAnswer.objects.get().body) == "{}"
     assert (secrets.decrypt(factor.data["secret"]), factor.data[second_factor.LAST_COUNTER]) == ("totp", 7)
@@ -70,7 +74,7 @@ def test_what_no_known_key_opens_is_named_and_the_rest_is_done(cast: Cast, setti
 
 def test_no_module_encrypts_what_the_command_does_not_know() -> None:
     """A change that stores another secret adds its field to the command, and its module here."""
-    rooms = {"accounts", "clusters", "quotas", "storage", "workspaces", "monitoring", "portal"}
+    rooms = {path.parent.name for path in BASE_DIR.glob("*/apps.py")}
     files = (path for room in rooms for path in (BASE_DIR / room).rglob("*.py"))
     found = {str(path.relative_to(BASE_DIR)) for path in files if re.search(r"\bencrypt\(", path.read_text())}
     assert found == {
@@ -79,9 +83,11 @@ def test_no_module_encrypts_what_the_command_does_not_know() -> None:
         "accounts/rest/idempotency.py",
         "accounts/sign_on/second_factor.py",
         "accounts/sign_on/waiting.py",  # in a session, for minutes
+        "jobs/runs/lifecycle.py",
+        "jobs/submit.py",
         "storage/connections.py",
         "storage/files/sessions.py",
         "workspaces/launch/keys.py",
         "workspaces/ssh_jump/host_key.py",
     }
-    assert len(FIELDS) == 6
+    assert len(FIELDS) == 7

@@ -25,8 +25,9 @@ from quotas.signals import claim_released
 from tests.cast import Cast
 from tests.shared.sockets import Socket, headers_of, in_thread, socket
 from tests.shared.workspace_rows import make_many, make_workspace
+from workloads.live import following, reads, sockets
 from workspaces.cluster import logs
-from workspaces.live import batched_reads, consumers
+from workspaces.live import consumers
 from workspaces.models import Event, Phase, Workspace
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
@@ -193,7 +194,7 @@ async def test_events_have_no_gap_and_none_comes_twice_under_concurrent_writers(
 
 
 async def test_more_events_than_one_batch_come_in_order(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (consumers, batched_reads):
+    for module in (following, reads):
         monkeypatch.setattr(module, "EVENTS_AT_ONCE", 3)
     workspace = await in_thread(make_workspace)(cast, cast.bob)
     async with socket(one(workspace), cast.bob) as communicator:
@@ -212,7 +213,7 @@ async def test_after_a_gap_in_the_live_connection_rows_are_read_again(cast: Cast
         await in_thread(write_unannounced)(workspace)
         layer = get_channel_layer()
         assert layer is not None
-        for group in (f"workspace.{workspace.pk}", f"tenant.{workspace.tenant_id}"):
+        for group in (f"workspace.{workspace.pk}", f"workspaces.{workspace.tenant_id}"):
             await layer.group_send(group, {"type": "resync"})
         assert (await communicator.hear())["event"]["id"] == 11
         assert (await listing.hear())["type"] == "snapshot"
@@ -266,7 +267,7 @@ def happen_to_all() -> None:
 
 
 async def test_a_ping_comes_again_and_again(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumers, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(sockets, "PING_SECONDS", 0.05)
     async with socket(HOME, cast.bob) as communicator:
         await communicator.hear_until(lambda frame: frame["type"] == "snapshot")
         assert [await communicator.hear() for _ in range(4)] == [{"type": "ping"}] * 4
@@ -352,14 +353,14 @@ def deactivate(actor: Actor) -> None:
 async def test_who_signs_out_while_a_socket_joins_is_put_out_though_it_heard_nothing(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = consumers.who
+    known = sockets.who
 
     def signs_out_at_once(scope: dict[str, Any]) -> Actor:
         actor = known(scope)
         sessions.end_all(actor.user)
         return actor
 
-    monkeypatch.setattr(consumers, "who", signs_out_at_once)
+    monkeypatch.setattr(sockets, "who", signs_out_at_once)
     async with socket(HOME, cast.bob) as communicator:
         assert await communicator.closed_with() == 4401
 
@@ -388,8 +389,8 @@ async def test_what_a_token_opened_ends_when_it_expires(cast: Cast, monkeypatch:
         await (expired.wait() if seconds > 3600 else asyncio.sleep(seconds))
 
     clock = SimpleNamespace(now=lambda: token.expires_at if expired.is_set() else timezone.now())
-    monkeypatch.setattr(consumers, "timezone", clock)
-    monkeypatch.setattr(consumers, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
+    monkeypatch.setattr(sockets, "timezone", clock)
+    monkeypatch.setattr(sockets, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
     async with socket(address) as communicator:
         await communicator.hear()
         await in_thread(APIToken.objects.filter(pk=token.pk).update)(expires_at=timezone.now())
@@ -406,9 +407,9 @@ async def test_a_clock_that_is_set_back_lets_nothing_outlast_its_token(
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr(consumers, "timezone", SimpleNamespace(now=lambda: next(clock)))
-    monkeypatch.setattr(consumers, "asyncio", SimpleNamespace(sleep=sleep))
-    live = consumers.Live()
+    monkeypatch.setattr(sockets, "timezone", SimpleNamespace(now=lambda: next(clock)))
+    monkeypatch.setattr(sockets, "asyncio", SimpleNamespace(sleep=sleep))
+    live = sockets.Live()
     live._wake = asyncio.Event()
     await live._recheck_at(expires_at)
     assert (slept, live._recheck) == ([60, 30], True)

@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from accounts.errors import NotThere
 from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
-from workspaces.live import batched_reads
-from workspaces.live.batched_reads import BatchedRead
+from workloads.live.reads import BatchedRead
+from workspaces.live.consumers import WORKSPACES
 
 pytestmark = pytest.mark.django_db
 
@@ -26,8 +26,8 @@ def test_many_who_watch_cost_as_many_queries_as_one(cast: Cast) -> None:
     everybody = [cast.bob, cast.alice, cast.victor, cast.admin] * 10
     changed = [(actor, {workspace.pk}) for actor in everybody]
     story = [(actor, workspace.pk, 3) for actor in everybody]
-    assert queries(batched_reads.read_changed, changed) == queries(batched_reads.read_changed, changed[:1])
-    assert queries(batched_reads.read_story, story) == queries(batched_reads.read_story, story[:1])
+    assert queries(WORKSPACES.read_changed, changed) == queries(WORKSPACES.read_changed, changed[:1])
+    assert queries(WORKSPACES.read_story, story) == queries(WORKSPACES.read_story, story[:1])
 
 
 def queries(read: Callable[[Any], Sequence[Any]], asked: Sequence[Any]) -> int:
@@ -39,11 +39,11 @@ def queries(read: Callable[[Any], Sequence[Any]], asked: Sequence[Any]) -> int:
 def test_each_hears_what_they_may_see(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     people = (cast.bob, cast.victor, cast.carol, cast.admin)
-    found = batched_reads.read_changed([(actor, {workspace.pk}) for actor in people])
+    found = WORKSPACES.read_changed([(actor, {workspace.pk}) for actor in people])
     assert [len(frames) for frames in found] == [1, 1, 0, 1]
     environments = [json.loads(frames[0])["workspace"]["env"] for frames in found if frames]
     assert environments == [{"GREETING": "hello"}, None, None]
-    stories = batched_reads.read_story([(actor, workspace.pk, 8) for actor in people])
+    stories = WORKSPACES.read_story([(actor, workspace.pk, 8) for actor in people])
     assert [isinstance(story, NotThere) for story in stories] == [False, False, True, False]
     told = [[number for number, _ in story[1]] for story in stories if not isinstance(story, NotThere)]
     assert told == [[9, 10]] * 3

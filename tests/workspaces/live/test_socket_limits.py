@@ -11,8 +11,8 @@ from django.db import connections
 from tests.cast import Cast
 from tests.shared.sockets import in_thread, socket
 from tests.shared.workspace_rows import make_workspace
+from workloads.live import sockets
 from workspaces.cluster import logs
-from workspaces.live import consumers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,20 +28,20 @@ async def _no_connection_stays_open() -> AsyncIterator[None]:
 async def test_a_socket_too_many_is_closed_with_4429_and_others_go_on(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "MOST_OF_PERSON", 2)
+    monkeypatch.setattr(sockets, "MOST_OF_PERSON", 2)
     async with AsyncExitStack() as stack:
         for _ in range(2):
             opened = await stack.enter_async_context(socket(HOME, cast.bob))
             assert (await opened.hear())["type"] == "snapshot"
         async with socket(HOME, cast.bob) as refused:
             frame = await refused.wire.receive_output(10)
-            assert (frame["type"], frame["code"]) == ("websocket.close", consumers.TOO_MANY)
-            assert 0 < len(frame["reason"].encode()) <= consumers.LONGEST_REASON_BYTES
+            assert (frame["type"], frame["code"]) == ("websocket.close", sockets.TOO_MANY)
+            assert 0 < len(frame["reason"].encode()) <= sockets.LONGEST_REASON_BYTES
         async with socket(HOME, cast.alice) as others:
             assert (await others.hear())["type"] == "snapshot"
     async with socket(HOME, cast.bob) as again:
         assert (await again.hear())["type"] == "snapshot"
-    assert not consumers._open
+    assert not sockets._open
 
 
 async def test_a_log_too_many_says_so_and_is_closed(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,4 +49,4 @@ async def test_a_log_too_many_says_so_and_is_closed(cast: Cast, monkeypatch: pyt
     workspace = await in_thread(make_workspace)(cast, cast.bob)
     async with socket(f"/ws/workspaces/{workspace.pk}/logs/", cast.bob) as refused:
         assert (await refused.hear())["type"] == "note"
-        assert await refused.closed_with() == consumers.TOO_MANY
+        assert await refused.closed_with() == sockets.TOO_MANY

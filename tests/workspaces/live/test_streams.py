@@ -24,7 +24,7 @@ from tests.cast import Cast
 from tests.shared.sockets import in_thread
 from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.streams import ListReader, NoticeReader, Reader, StoryReader, web_processes
-from workspaces.live import batched_reads, consumers
+from workloads.live import following, reads
 from workspaces.models import Workspace
 from workspaces.state.live import announce, changing
 from workspaces.state.story import add_event
@@ -123,7 +123,11 @@ class World:
         await in_thread(end_listening)(None)
 
     async def resync(self, which: int) -> None:
-        for group in (f"workspace.{self.workspace.pk}", f"tenant.{self.workspace.tenant_id}", "staff"):
+        for group in (
+            f"workspace.{self.workspace.pk}",
+            f"workspaces.{self.workspace.tenant_id}",
+            "workspaces.staff",
+        ):
             await self.layers[which].group_send(group, {"type": "resync"})
 
     async def pause(self) -> None:
@@ -185,7 +189,7 @@ async def every_page_ends_alike(
 ) -> Counter[str]:
     ran: Counter[str] = Counter()
     layers = web_processes(WEB_PROCESSES, monkeypatch)
-    for module in (consumers, batched_reads):
+    for module in (following, reads):
         monkeypatch.setattr(module, "EVENTS_AT_ONCE", 7)
     loop = asyncio.get_running_loop()
 

@@ -105,7 +105,7 @@ def test_what_a_workspace_uses_is_kept_and_what_nobody_uses_goes(cast: Cast, adm
         f"/admin/quotas/flavor/{cast.flavor.pk}/delete/",
     )
     for path in used:
-        assert "1 workspace uses it." in text_of(admin.post(path, {"post": "yes"}))
+        assert "1 workspace or job uses it." in text_of(admin.post(path, {"post": "yes"}))
     Workspace.objects.filter(pk=workspace.pk).update(deleted_at=workspace.created_at)
     for path in used:
         admin.post(path, {"post": "yes"})

@@ -33,9 +33,10 @@ from storage.mounts.leasing import Leases
 from storage.mounts.mounting import MountWish
 from tests.cast import make_cast
 from tests.sampling import rare
+from tests.shared.faults import is_alive, killed_after
 from tests.shared.looking import PlayedMirror, look
 from tests.shared.played_api import Object
-from tests.workspaces.runs.faults import ROUNDS_OF_QUIET, ROUNDS_UNTIL_QUIET, is_alive, killed_after
+from tests.workspaces.runs.faults import ROUNDS_OF_QUIET, ROUNDS_UNTIL_QUIET
 from tests.workspaces.runs.played_storage import CLASS, NODES, PlayedStorage
 from tests.workspaces.specs import spec
 from workspaces.launch.launch import launch

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from copy import deepcopy
 from typing import Any
 from unittest import TestCase
 
@@ -31,20 +30,11 @@ from quotas.models import Claim
 from storage.models import Volume
 from tests.cast import make_cast
 from tests.sampling import rare
-from tests.shared.looking import PlayedMirror
+from tests.shared.faults import AWAY, REFUSED, Killed, after, is_alive, killed_after
+from tests.shared.looking import LateMirror
 from tests.shared.looking import look as look_once
 from tests.shared.played_api import Object, PlayedApi
-from tests.workspaces.runs.faults import (
-    AWAY,
-    REFUSED,
-    ROUNDS_OF_QUIET,
-    ROUNDS_UNTIL_QUIET,
-    Killed,
-    after,
-    check_events,
-    is_alive,
-    killed_after,
-)
+from tests.workspaces.runs.faults import ROUNDS_OF_QUIET, ROUNDS_UNTIL_QUIET, check_events
 from tests.workspaces.specs import spec
 from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import launch
@@ -55,21 +45,6 @@ from workspaces.runs.changes import Change, Lifetime, change
 
 def place(body: Object) -> tuple[str, str]:
     return body["metadata"]["namespace"], body["metadata"]["name"]
-
-
-class LateMirror(PlayedMirror):
-    """Mirror that may be as old as the watch is late: a process that lost the lead, or a watch that broke."""
-
-    def __init__(self, api: PlayedApi) -> None:
-        super().__init__(api)
-        self._current = api
-
-    def falls_behind(self) -> None:
-        self._played = PlayedApi()
-        self._played.objects = deepcopy(self._current.objects)
-
-    def is_current(self) -> None:
-        self._played = self._current
 
 
 class AnyOrder(RuleBasedStateMachine):

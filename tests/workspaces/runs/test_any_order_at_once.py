@@ -28,17 +28,10 @@ from quotas.models import Claim, LedgerEntry, Pool
 from tests.cast import Cast
 from tests.crew import Crew, crew, play_examples
 from tests.sampling import rare
+from tests.shared.faults import AWAY, REFUSED, Killed, after, is_alive
 from tests.shared.looking import PlayedMirror, look
 from tests.shared.played_api import PlayedApi
-from tests.workspaces.runs.faults import (
-    AWAY,
-    REFUSED,
-    ROUNDS_UNTIL_QUIET,
-    Killed,
-    after,
-    check_events,
-    is_alive,
-)
+from tests.workspaces.runs.faults import ROUNDS_UNTIL_QUIET, check_events
 from tests.workspaces.specs import spec
 from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.clone import clone

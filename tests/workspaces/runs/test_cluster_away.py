@@ -56,7 +56,7 @@ def test_pages_of_its_workspaces_are_woken_by_one_statement(play: Play) -> None:
     with CaptureQueriesContext(connection) as queries:
         receivers.on_reachability_changed(cluster=play.row.pool.cluster)
     [woken] = [query["sql"] for query in queries.captured_queries if "pg_notify" in query["sql"]]
-    for group in ("staff", f"tenant.{play.row.tenant_id}", f"workspace.{play.id}"):
+    for group in ("workspaces.staff", f"workspaces.{play.row.tenant_id}", f"workspace.{play.id}"):
         assert group in woken
 
 

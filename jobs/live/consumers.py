@@ -1,0 +1,29 @@
+"""Websockets of jobs: all that a person may see, and one with its events."""
+
+from __future__ import annotations
+
+from jobs import access
+from jobs.api.representation import describing, event_json, with_related
+from jobs.models import Event, Job
+from workloads.live.following import ListOf, One
+from workloads.live.reads import Kind
+
+JOBS = Kind(
+    name="job",
+    joined=lambda ids: Job.objects.filter(pk__in=ids).select_related(*access.RELATED),
+    listed=lambda actor: with_related(access.visible(actor)).filter(deleted_at__isnull=True),
+    describing=describing,
+    get=access.get,
+    require_there=access.require_there,
+    is_own=access.is_own,
+    events=lambda pk: Event.objects.filter(job=pk),
+    event_json=event_json,
+)
+
+
+class JobList(ListOf):
+    kind = JOBS
+
+
+class OneJob(One):
+    kind = JOBS

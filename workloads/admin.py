@@ -1,0 +1,118 @@
+"""Admin pages for images and sizes, with the number of workspaces and jobs that use each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import apps
+from django.contrib import admin
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts.admin.recorded import RecordedPage
+from quotas import passes
+from quotas.models import Flavor
+
+from .models import Image, Workload
+
+
+def kinds() -> list[type[Workload]]:
+    """Return the models of workloads: of workspaces, and of jobs."""
+    return [model for model in apps.get_models() if issubclass(model, Workload)]
+
+
+class CountsWorkloads(RecordedPage[Any]):
+    """Page with a column for the number of undeleted workspaces and jobs of each row."""
+
+    field: str  # of a workload
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        used = sum(map(self._count, kinds()), Value(0))
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(count_used=used)
+        return rows
+
+    def _count(self, kind: type[Workload]) -> Any:
+        there = kind._default_manager.filter(**{self.field: OuterRef("pk")}, deleted_at__isnull=True)
+        count = there.order_by().values(self.field).annotate(count=Count("pk")).values("count")
+        return Coalesce(Subquery(count), 0)
+
+    @admin.display(description=gettext_lazy("workspaces and jobs"), ordering="count_used")
+    def used_by(self, row: Any) -> int:
+        return int(row.count_used)
+
+    def users(self, row: Any, **which: Any) -> int:
+        """Return how many workspaces and jobs use it."""
+        return sum(kind._default_manager.filter(**{self.field: row}, **which).count() for kind in kinds())
+
+
+def use_text(count: int, instead: str) -> str:
+    if not count:
+        return ""
+    used = ngettext("%(count)d workspace or job uses it.", "%(count)d workspaces and jobs use it.", count)
+    return f"{used % {'count': count}} {instead}".strip()
+
+
+@admin.register(Image)
+class ImagePage(CountsWorkloads):
+    field = "image"
+    purpose = gettext_lazy(
+        "Container images for workspaces and jobs: the user they run as, and what they offer."
+    )
+    list_display = ("name", "reference", "offers_jupyter", "offers_ssh", "used_by", "is_active")
+    list_editable = ("is_active",)
+    list_filter = ("is_active", "offers_jupyter", "offers_ssh")
+    search_fields = ("name", "slug", "reference")
+    prepopulated_fields = {"slug": ("name",)}
+    fieldsets = (
+        (None, {"fields": ("name", "slug", "description", "reference", "is_active")}),
+        (gettext_lazy("Offers"), {"fields": ("offers_jupyter", "offers_ssh")}),
+        (
+            gettext_lazy("Runs as"),
+            {
+                "fields": ("uid", "gid", "username", "home", "shell"),
+                "description": gettext_lazy("As the image was built; never root."),
+            },
+        ),
+    )
+
+    def public_address(self, obj: Image) -> str:
+        return f"{reverse('launch')}?image={obj.slug}" if obj.is_active else ""
+
+    def why_kept(self, obj: Image) -> str:
+        if not self.users(obj):
+            return ""
+        live = self.users(obj, deleted_at=None)
+        return use_text(live, _("Take it out of the catalogue instead: untick “offered”.")) or _(
+            "Workspaces or jobs that are deleted by now used it, and stay on record. Untick “offered” instead."
+        )
+
+
+@admin.register(Flavor)
+class FlavorPage(CountsWorkloads):
+    """Admin page of sizes. It is in this app and not in quotas, because workloads use the sizes."""
+
+    field = "flavor"
+    purpose = gettext_lazy(
+        "Ready-made sizes: GPUs, cores and memory of one pool. Existing workspaces and jobs keep their size."
+    )
+    list_display = ("name", "slug", "pool", "units", "cpu_millicores", "memory_mib", "used_by")
+    list_filter = ("pool",)
+    list_select_related = ("pool",)
+    search_fields = ("slug", "name")
+    prepopulated_fields = {"slug": ("name",)}
+    autocomplete_fields = ("pool",)
+
+    def public_address(self, obj: Flavor) -> str:
+        return f"{reverse('launch')}?flavor={obj.slug}"
+
+    def after_change(self, request: HttpRequest, obj: Any) -> None:
+        passes.want_everywhere()
+
+    def why_kept(self, obj: Flavor) -> str:
+        return use_text(
+            self.users(obj, deleted_at=None), _("Delete it once they are deleted or use another size.")
+        )

@@ -1,0 +1,70 @@
+"""Lines of a log as bytes, and the bits by which chunks are searched. Pure.
+
+A chunk holds up to 64 KiB of text. Beside it stands a filter: a bit for each sequence of three bytes in the words of
+its lines, by a hash. A chunk whose filter lacks a bit of what is searched cannot hold it. So a search reads 2 KiB for a
+chunk instead of 64, and the index is written with the lines. docs/operator/logs.md has figures.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+CHUNK_BYTES = 64 * 2**10
+FILTER_BITS = 2**14
+LEVEL = 5
+
+
+class Entry(NamedTuple):
+    """Line by the node's clock: nanoseconds since 1970, and text without line feed."""
+
+    ns: int
+    text: str
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of a line, with its line feed."""
+    return (len(text) if text.isascii() else len(text.encode())) + 1
+
+
+def pack(entries: Iterable[Entry]) -> bytes:
+    return zlib.compress("".join(f"{ns} {text}\n" for ns, text in entries).encode(), LEVEL)
+
+
+def unpack(data: bytes) -> list[Entry]:
+    """Return the entries. Texts may hold anything but a line feed, so other line ends are left alone."""
+    entries = []
+    for line in zlib.decompress(data).decode().split("\n")[:-1]:
+        ns, _, text = line.partition(" ")
+        entries.append(Entry(int(ns), text))
+    return entries
+
+
+# --- search
+
+
+def folded(text: str) -> str:
+    """Return the text as it is compared: searches do not tell small letters from capitals."""
+    return text.casefold()
+
+
+def with_bits(grams: bytes, texts: Sequence[str]) -> bytes:
+    """Return the filter with the bits of more lines; begin with b""."""
+    bits = bytearray(grams or bytes(FILTER_BITS // 8))
+    for number in _numbers("\n".join(texts)):
+        bits[number >> 3] |= 1 << (number & 7)
+    return bytes(bits)
+
+
+def bits_of(search: str) -> list[int]:
+    """Return the numbers of the bits that a chunk with this text has, as PostgreSQL's get_bit counts them."""
+    return sorted(_numbers(search))
+
+
+def _numbers(text: str) -> set[int]:
+    grams: set[tuple[int, int, int]] = set()
+    for word in set(folded(text).split()):
+        raw = word.encode()
+        grams.update(zip(raw, raw[1:], raw[2:], strict=False))
+    return {((a * 961 + b * 31 + c) * 2654435761 >> 13) & (FILTER_BITS - 1) for a, b, c in grams}

@@ -1,0 +1,81 @@
+"""Partitions of the chunks: one table for each day on which chunks expire, so that dropping it frees all its space."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import date, timedelta
+
+from django.db import connection, transaction
+
+from accounts.locks import one_at_a_time
+
+TABLE = "workloads_logchunk"
+NAMED = re.compile(rf"{TABLE}_(\d{{4}})_(\d\d)_(\d\d)")
+# Shorter than the time after which PostgreSQL looks for a deadlock (1 s): others go on, and the next call tries again.
+LONGEST_WAIT = "500ms"
+# The filter stays in the row, uncompressed: a search reads it alone.
+STORAGE = "ALTER COLUMN grams SET STORAGE PLAIN, ALTER COLUMN lines SET STORAGE EXTERNAL"
+CHILDREN = """
+    SELECT child.relname, pg_total_relation_size(child.oid)
+    FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = %s::regclass
+"""
+
+
+def there() -> dict[date, int]:
+    """Return the partitions by their day, with the bytes that each takes on disk."""
+    with connection.cursor() as cursor:
+        cursor.execute(CHILDREN, [TABLE])
+        found = [(NAMED.fullmatch(name), size) for name, size in cursor.fetchall()]
+    return {date(*map(int, match.groups())): size for match, size in found if match}
+
+
+def name_of(day: date) -> str:
+    return f"{TABLE}_{day:%Y_%m_%d}"
+
+
+def make(days: Collection[date]) -> None:
+    """Make the partitions of these days that are missing. Readers and writers of other days go on meanwhile."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT name FROM unnest(%s::text[]) name WHERE to_regclass(name) IS NULL",
+            [[name_of(day) for day in days]],
+        )
+        missing = {name for (name,) in cursor.fetchall()}
+    for day in sorted(days):
+        if name_of(day) in missing:
+            _make(day)
+
+
+def _make(day: date) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")
+        one_at_a_time("workloads.logs.partitions")
+        if day in there():
+            return
+        name, until = name_of(day), day + timedelta(days=1)
+        cursor.execute(
+            f"CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS); ALTER TABLE {name} {STORAGE};"
+            f"ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ('{day}') TO ('{until}')"
+        )
+
+
+def drop_before(day: date) -> list[date]:
+    """Drop the partitions of earlier days. Return their days."""
+    old = sorted(each for each in there() if each < day)
+    if old:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")
+            one_at_a_time("workloads.logs.partitions")
+            cursor.execute(f"DROP TABLE IF EXISTS {', '.join(map(name_of, old))}")
+    return old
+
+
+def rewrite(day: date) -> None:
+    """Give the space of deleted chunks back to the disk. Readers of that day wait; never call it in a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{LONGEST_WAIT}'")
+        try:
+            cursor.execute(f"VACUUM (FULL, ANALYZE) {name_of(day)}")
+        finally:
+            cursor.execute("RESET lock_timeout")

@@ -1,0 +1,97 @@
+"""Whose log a pod's container writes: rooms above register for the label of their pods, in their `apps.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(frozen=True)
+class Pod:
+    """Pod with one container whose log is kept, as last heard."""
+
+    namespace: str
+    name: str
+    uid: str
+    holder_kind: str
+    holder_id: UUID
+    run: UUID
+    container: str
+    completion_index: int = 0
+    is_placed: bool = False
+    has_started: bool = False
+    has_ended: bool = False
+    restarts: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Holder of a log, with the part and the attempt of its run."""
+
+    tenant_id: UUID
+    index: int = 0
+    attempt: int = 0
+
+
+# Returns the source of a pod's log; None: no row knows the pod.
+Describe = Callable[[Pod], Source | None]
+
+
+@dataclass(frozen=True)
+class Kind:
+    label: str  # of the pods; its value is the holder's id
+    holder_kind: str
+    container: str
+    describe: Describe
+
+
+_kinds: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> None:
+    _kinds[kind.holder_kind] = kind
+
+
+def describe(pod: Pod) -> Source | None:
+    return _kinds[pod.holder_kind].describe(pod)
+
+
+def pod_of(body: Mapping[str, Any], run_label: str) -> Pod | None:
+    """Return what is followed of a pod; None if its log is not kept."""
+    metadata = body["metadata"]
+    labels = metadata.get("labels") or {}
+    kind = next((one for one in _kinds.values() if one.label in labels), None)
+    if kind is None:
+        return None
+    status = body.get("status") or {}
+    containers = status.get("containerStatuses") or []
+    container: Mapping[str, Any] = next((one for one in containers if one.get("name") == kind.container), {})
+    state = container.get("state") or {}
+    try:
+        return Pod(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+            holder_kind=kind.holder_kind,
+            holder_id=UUID(labels[kind.label]),
+            run=UUID(labels[run_label]),
+            container=kind.container,
+            completion_index=_completion_index(metadata),
+            is_placed=bool((body.get("spec") or {}).get("nodeName")),
+            has_started=bool({"running", "terminated"} & set(state)) or bool(container.get("restartCount")),
+            has_ended=status.get("phase") in ("Succeeded", "Failed"),
+            restarts=int(container.get("restartCount") or 0),
+        )
+    except (KeyError, ValueError):
+        return None  # somebody changed its labels
+
+
+def _completion_index(metadata: Mapping[str, Any]) -> int:
+    found = (metadata.get("annotations") or {}).get(COMPLETION_INDEX) or (metadata.get("labels") or {}).get(
+        COMPLETION_INDEX
+    )
+    return int(found or 0)
