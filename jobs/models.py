@@ -208,6 +208,8 @@ class Attempt(models.Model):
     reason = models.CharField(max_length=64, blank=True)
     data = models.JSONField(default=dict)
     trouble_since = models.DateTimeField(null=True)
+    # Present problems of its node and GPUs: [{code, data, level}].
+    conditions = models.JSONField(default=list, db_default=Value([], models.JSONField()))
     counted = models.BooleanField(default=False)
     # GPUs that it had, by their UUIDs; the last lines of its output, if its end brought some.
     gpus = models.JSONField(default=list, db_default=Value([], models.JSONField()))

@@ -32,7 +32,7 @@ def with_related(rows: QuerySet[Job]) -> QuerySet[Job]:
 
 
 def job_json(job: Job, actor: Actor) -> Json:
-    return jobs_json([job], actor)[0]
+    return describing([job], tails=access.may_manage(actor, job))(job, actor)
 
 
 def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
@@ -42,8 +42,11 @@ def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     return [describe(job, actor) for job in jobs]
 
 
-def describing(jobs: Iterable[Job]) -> Callable[[Job, Actor], Json]:
-    """Return a function for the JSON of any of these for any actor, without further queries."""
+def describing(jobs: Iterable[Job], *, tails: bool = False) -> Callable[[Job, Actor], Json]:
+    """Return a function for the JSON of any of these for any actor, without further queries.
+
+    `tails`: with the last lines of attempts, which only those who may read the output are shown.
+    """
     jobs = list(jobs)
     ids = [job.pk for job in jobs]
     counts = counts_of(ids)
@@ -53,14 +56,14 @@ def describing(jobs: Iterable[Job]) -> Callable[[Job, Actor], Json]:
     first = first_waiting(ids)
     queues = queues_of(first.values())
     after = afters_of(ids)
-    # For one job alone: of GPUs that runs have at the moment, all figures are read; and lines of output are long.
-    is_one = len(jobs) == 1
-    live = [one.run for each in attempts.values() for one in each if not one.ended_at] if is_one else []
+    # For one job alone: of GPUs that runs have at the moment, all figures are read.
+    live = (
+        [one.run for each in attempts.values() for one in each if not one.ended_at] if len(jobs) == 1 else []
+    )
     had = devices.of(live)
 
     def describe(job: Job, actor: Actor) -> Json:
         queue = queues.get(first[job.pk]) if job.pk in first else None
-        tails = is_one and access.is_own(actor, job)
         return _job_json(job, actor, counts[job.pk], queue) | {
             "attempts": [attempt_json(one, had.get(one.run), tails=tails) for one in attempts[job.pk]],
             "volumes": mounting.as_json(mounts.get(job.pk, [])),

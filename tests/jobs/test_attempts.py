@@ -57,7 +57,7 @@ def test_an_attempt_shows_its_gpus_while_it_runs_and_keeps_them(house: Cast) -> 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.timeout(120)
-def test_the_last_lines_are_for_the_owner_alone(house: Cast) -> None:
+def test_who_may_not_read_the_output_sees_no_last_lines(house: Cast) -> None:
     job = drive(submitted(house, ends=PASSES), in_phase("starting", "running"))
     (attempt,) = attempts_of(job)
     attempts.note_last(attempt, [ended(1, "Traceback")])

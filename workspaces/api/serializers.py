@@ -9,6 +9,7 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
+from quotas.models import MOST_MEMBERS
 from quotas.scheduling.forecast import Confidence
 from workloads.asking import refuse_not_built
 from workloads.models import Image
@@ -59,6 +60,18 @@ class SettingsBody(SizeBody):
 
 class LaunchBody(SettingsBody, RequestBody):
     """Launch of a workspace. Give exactly one of flavor, pool or gpu to choose the place; other fields set amounts."""
+
+
+class EstimateBody(LaunchBody):
+    """Launch that is not made; or a job's, on several nodes."""
+
+    nodes = serializers.IntegerField(
+        required=False,
+        default=1,
+        min_value=1,
+        max_value=MOST_MEMBERS,
+        help_text="On so many nodes at once, each with this size.",
+    )
 
 
 class ChangeBody(SettingsBody):
