@@ -293,7 +293,7 @@ class AttemptShape(serializers.Serializer[Any]):
     tail = serializers.CharField(
         allow_null=True,
         allow_blank=True,
-        help_text="Last lines of one that failed. Null in lists, and for others.",
+        help_text="Last lines of one that failed. Null in lists and for others.",
     )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
     ranks = RankShape(many=True, help_text="Its pods, one for each node.")
