@@ -16,10 +16,10 @@ class JobsConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
-        from workloads import conditions
+        from workloads import conditions, copies
         from workloads.logs import readers, sources
 
-        from . import changing, notices, receivers, trail_words
+        from . import changing, notices, receivers, source, trail_words
         from .cluster import log_source
         from .cluster.keeper import Keeper
         from .progress import taking
@@ -30,6 +30,7 @@ class JobsConfig(AppConfig):
         readers.register(taking.on_lines)
         holders.register(Claim.Holder.JOB, Jobs())
         conditions.register(OfJobs())
+        copies.register("job", source.find)
         beside.register(Keeper)
         reachability_changed.connect(changing.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)

@@ -11,6 +11,7 @@ from accounts.errors import Refusal, TooMany
 from jobs import enqueue
 from jobs.changing import Level, add_event
 from jobs.models import LIVE, OVER, SETTLED, Attempt, Desired, Ending, Job, Part, PartPhase, Phase
+from jobs.story import spelled
 from quotas import admission
 from quotas.models import Claim
 from workloads.sizes.sizing import Size
@@ -78,6 +79,11 @@ def request(job: Job, part: Part) -> Claim:
     )
 
 
+def nodes_of(claim: Claim) -> list[str]:
+    """Return the node of each pod, in the order of ranks."""
+    return [claim.node]
+
+
 def begin(job: Job, claim: Claim) -> Attempt | None:
     """Begin an attempt under an admitted claim; None if it has one already."""
     part = job.parts.get(index=claim.part)
@@ -95,7 +101,7 @@ def begin(job: Job, claim: Claim) -> Attempt | None:
         index=part.index,
         attempt=part.number,
         pool=claim.pool.name,
-        node=claim.node,
+        node=spelled(nodes_of(claim)),
     )
     show(job)
     return attempt
