@@ -7,7 +7,7 @@ cluster.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,7 +49,7 @@ class LogStreams:
         follow: bool = False,
         previous: bool = False,
         longest_line_bytes: int,
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """Yield lines with their times in front, longer ones in pieces. Raises ClusterError.
 
         `since_seconds`: only lines from this second since 1970 on. `previous`: of the container's run before this one.
@@ -78,7 +78,7 @@ class LogStreams:
             raise ClusterUnavailable(f"The cluster's stream broke: {type(error).__name__}") from None
 
 
-async def _lines(content: aiohttp.StreamReader, longest: int, *, whole: bool) -> AsyncIterator[bytes]:
+async def _lines(content: aiohttp.StreamReader, longest: int, *, whole: bool) -> AsyncGenerator[bytes, None]:
     """Yield lines. `whole`: leave out a last one without line feed, since more of it may come."""
     rest = b""
     async for chunk in content.iter_any():

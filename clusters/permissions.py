@@ -46,7 +46,7 @@ NEEDS = (
     Need("StatefulSet", ("list", "delete")),  # of workspaces that an earlier version of Berth started
     Need("Service", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     Need("PersistentVolumeClaim", ("get", *_FOLLOWED, *_APPLIED, "delete")),
-    # Patched to keep data when its PVC goes; created where a pool names the driver's path on its nodes; read to adopt one.
+    # Patched to keep data when its PVC goes; created where a pool names its nodes' driver path; read to adopt one.
     Need("PersistentVolume", ("get", *_APPLIED)),
     Need("Secret", ("get", "list", *_APPLIED, "delete")),
     Need("ConfigMap", ("get", *_FOLLOWED, *_APPLIED, "delete")),

@@ -14,7 +14,6 @@ from typing import Any
 
 import urllib3
 from kubernetes.client import ApiClient, ApiException, Configuration
-from kubernetes.client.api_client import RequestSerialized
 
 from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable, StreamSilent
 
@@ -128,8 +127,8 @@ class Transport:
         query: Query | None,
         headers: dict[str, str],
         body: Json | Objects | None,
-    ) -> RequestSerialized:
-        return self._client.param_serialize(
+    ) -> tuple[Any, Any, Any, Any, Any]:
+        parameters: tuple[Any, Any, Any, Any, Any] = self._client.param_serialize(
             method,
             path,
             query_params=[(name, str(value)) for name, value in (query or {}).items()],
@@ -137,10 +136,11 @@ class Transport:
             body=body,
             auth_settings=["BearerToken"],
         )
+        return parameters
 
     def prepared(self, path: str, query: Query) -> tuple[str, dict[str, str]]:
         """Return address and headers, with the credentials of now, for a client of another kind (log_streams.py)."""
-        _method, url, headers, *_rest = self._serialized("GET", path, query, {}, None)
+        _method, url, headers, _body, _fields = self._serialized("GET", path, query, {}, None)
         return url, headers
 
     @property

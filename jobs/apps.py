@@ -14,16 +14,24 @@ class JobsConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim
+        from workloads import conditions
+        from workloads.logs import readers, sources
 
         from . import changing, notices, trail_words
+        from .cluster import log_source
         from .cluster.keeper import Keeper
+        from .progress import taking
         from .runs import expiry
+        from .runs.conditions import OfJobs
         from .runs.holder import Jobs
 
+        readers.register(taking.on_lines)
         holders.register(Claim.Holder.JOB, Jobs())
+        conditions.register(OfJobs())
         beside.register(Keeper)
         reachability_changed.connect(changing.on_reachability_changed)
         tick.connect(expiry.on_tick)
         changing.register(notices.on_event)
         words.register(notices.SUBJECT, notices.describe)
         trail.register(trail_words.KINDS, trail_words.DONE)
+        sources.register(log_source.KIND)

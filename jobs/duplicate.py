@@ -42,6 +42,7 @@ def duplicate(actor: Actor, job: Job, name: str | None = None) -> Job:
         priority=job.priority,
         max_runtime_minutes=longest.at_most(job.tenant, job.max_runtime_minutes),
         notify=job.notify,
+        exposition=job.exposition,
         volumes=[wish for _name, wish in mounting.wished(mounts)],
         writes=job.writes_id,
         connections=connections.used_by(actor, job.pk),

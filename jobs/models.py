@@ -221,9 +221,12 @@ class Attempt(models.Model):
     reason = models.CharField(max_length=64, blank=True)
     data = models.JSONField(default=dict)
     trouble_since = models.DateTimeField(null=True)
+    # Present problems of its node and GPUs: [{code, data, level}].
+    conditions = models.JSONField(default=list, db_default=Value([], models.JSONField()))
     counted = models.BooleanField(default=False)
     # GPUs that it had, by their UUIDs; the last lines of its output, if its end brought some.
     gpus = models.JSONField(default=list, db_default=Value([], models.JSONField()))
+    gpu_use_percent = models.FloatField(null=True)
     tail = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.utils.formats import date_format
 from django.utils.functional import Promise
+from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 
 from clusters import explain
@@ -92,6 +95,12 @@ LINES: dict[str, Line] = {
             "Part %(index)s failed on node %(node)s, which is out of order. It starts again; no retry is counted."
         )
     ),
+    "node_drains": Line(
+        _(
+            "Node %(node)s is taken out of use for maintenance at %(time)s: part %(index)s starts again elsewhere then."
+        ),
+        _("No retry is counted. What it has not saved by then is lost."),
+    ),
     "ended_by_drain": Line(
         _("Part %(index)s starts again elsewhere, because a node is taken out of use (%(node)s).")
     ),
@@ -135,10 +144,16 @@ def spelled(nodes: Sequence[str]) -> str:
 def sentence(code: str, data: Mapping[str, Any]) -> str:
     """Return a sentence in the reader's language; "" for no code."""
     if (line := LINES.get(code)) is not None:
-        return str(line.sentence) % data if data else str(line.sentence)
+        return str(line.sentence) % _for_people(data) if data else str(line.sentence)
     if not code:
         return ""
     return reasons.sentence(code, data) if reasons.knows(code) else explain.sentence(code, data)
+
+
+def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "until" in data:
+        return {**data, "time": date_format(localtime(datetime.fromisoformat(data["until"])), "H:i T")}
+    return data
 
 
 def hint(code: str, data: Mapping[str, Any]) -> str:

@@ -26,8 +26,8 @@ from storage.mounts import homes, mounting
 from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
 from workloads import longest
-from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
-from workloads.models import Image
+from workloads.asking import check_env, check_name, check_repository, refuse_unfair
+from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 
@@ -86,7 +86,7 @@ class JobSpec:
     after: Sequence[After] = ()
     writes: UUID | None = None
     connections: Sequence[UUID] = ()
-    not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
+    exposition: Exposition | None = None
 
 
 def submit(actor: Actor, spec: JobSpec) -> Job:
@@ -96,7 +96,6 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
         with transaction.atomic():
             list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))  # one at a time
             require_submit(actor, tenant, hold=True)
-            refuse_not_built(spec.not_built)
             refuse_unfair(actor, spec.priority)
             image = check(spec)
             size = resolve(tenant, spec.size)
@@ -217,6 +216,7 @@ def _write(
         priority=spec.priority,
         max_runtime_minutes=longest.granted(tenant, spec.max_runtime_minutes),
         notify=spec.notify,
+        **Exposition.fields(spec.exposition),
         command=programs.of_notebook(spec.notebook) if spec.notebook else list(spec.command),
         completions=number_of_parts(spec),
         parallelism=spec.parallelism,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,15 +19,15 @@ from django.utils.translation import ngettext
 from accounts.notices.models import Notice
 from clusters.models import Cluster, UnknownCause
 from monitoring.models import Finding, Trouble
-from portal.admin.claims import ASKED_BACK, LOST, NEVER
+from portal.admin.claims import ASKED_BACK, LOST, NEVER, nodes_of
 from quotas import reasons
 from quotas.admin.shared import gpus_meter
 from quotas.allowed import overuse
 from quotas.allowed.usage import held_in_pools
 from quotas.holders import names_of
 from quotas.models import Claim, Pool
+from quotas.pools import nodes as pool_nodes
 from quotas.pools.map_queries import why_of_others
-from quotas.pools.nodes import nodes_of
 from quotas.queries import place_in_queue
 from quotas.when import forecast_in_words
 from workspaces.models import Phase, Workspace
@@ -106,8 +106,7 @@ def _named(troubles: Sequence[Trouble]) -> str:
 
 
 def lost() -> list[Item]:
-    lost = Claim.objects.filter(LOST)
-    by_node = lost.order_by("node").values_list("node").annotate(count=Count("pk"))
+    by_node = Counter(map(nodes_of, Claim.objects.filter(LOST).order_by("node", "pk")))
     return [
         Item(
             "bad",
@@ -120,7 +119,7 @@ def lost() -> list[Item]:
             _("Their GPUs stay in use. Check the node, and confirm the end if they are gone."),
             reverse("admin:quotas_claim_changelist") + "?lost=yes",
         )
-        for node, count in by_node
+        for node, count in by_node.items()
     ]
 
 
@@ -268,7 +267,7 @@ def why(claim: Claim) -> str:
 def figures() -> list[tuple[Pool, SafeString]]:
     """Meter of the GPUs in use, per pool."""
     pools = list(Pool.objects.exclude(resource_name="").select_related("cluster"))
-    nodes, held = nodes_of(pools, with_runs=False), held_in_pools({pool.pk for pool in pools})
+    nodes, held = pool_nodes.nodes_of(pools, with_runs=False), held_in_pools({pool.pk for pool in pools})
     return [
         (pool, gpus_meter(pool, held[pool.pk], sum(room.units for room in nodes[pool.pk].whole)))
         for pool in pools

@@ -39,7 +39,7 @@ from clusters.models import Gpu, Node, UnknownCause, Watcher
 from monitoring.health.rules import silent
 from monitoring.models import AgentState, Finding, Trouble, What
 from portal.health import parts_that_matter
-from quotas.models import Claim
+from quotas.models import Claim, of_all_members
 from vitals.clock import is_near_now
 from vitals.figures import INFINITE, Counter, Histogram
 from vitals.models import Figure, Process
@@ -125,7 +125,7 @@ class Rows(Collector):
         )
         live = Claim.objects.exclude(state=Claim.State.RELEASED).order_by()
         grouped = live.values("pool__slug", "pool__units_per_gpu", "state").annotate(
-            number=Count("pk"), units=Sum("units"), since=Min("created_at")
+            number=Count("pk"), units=Sum(of_all_members("units")), since=Min("created_at")
         )
         for row in grouped:
             count.add_metric([row["pool__slug"], row["state"]], row["number"])

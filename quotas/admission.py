@@ -61,12 +61,14 @@ def request(
     holder_id: UUID,
     part: int = 0,
     priority: int = 0,
+    nodes: int = 1,
     max_runtime_minutes: int | None = None,
     place: int | None = None,
     most_waiting: int | None = None,
 ) -> Claim:
     """Queue a claim, in the caller's transaction: at the end, or at an earlier claim's `place`.
 
+    It asks for `nodes` equal members, each of the given portion, CPU and memory: they start together or not at all.
     Raises a Refusal if it could never start, or if so many of the person's claims wait already; and a Conflict if its
     holder has a live claim. If that claim came at the same time, the Conflict ends the transaction.
     """
@@ -85,6 +87,7 @@ def request(
         holder_kind=holder_kind,
         holder_id=holder_id,
         part=part,
+        members=nodes,
         priority=priority,
         max_runtime_minutes=max_runtime_minutes,
         place=next_place if place is None else place,
@@ -184,7 +187,7 @@ def release(claim_id: UUID, reason: str) -> bool:
 
 
 def renew(claim: Claim) -> Claim:
-    """Restart: end the claim and admit its successor to the same units on the same node, in one step.
+    """Restart: end the claim and admit its successor to the same units on the same nodes, in one step.
 
     Bounds on the claim's end hold for its successor too, or a restart would be a way around them.
     """
@@ -194,6 +197,7 @@ def renew(claim: Claim) -> Claim:
             ended,
             state=State.ADMITTED,
             node=ended.node,
+            nodes=ended.nodes,
             admitted_at=timezone.now(),
             booking_id=ended.booking_id,
             ends_at=ended.ends_at,
@@ -293,6 +297,7 @@ def _start(claim: Claim, admitted: Admitted) -> bool:
     values = {
         "state": State.ADMITTED,
         "node": admitted.node,
+        "nodes": list(admitted.nodes),
         "admitted_at": now,
         "reason_code": "",
         "reason_data": {},
@@ -387,6 +392,7 @@ def _successor(ended: Claim, **changes: Any) -> Claim:
         holder_kind=ended.holder_kind,
         holder_id=ended.holder_id,
         part=ended.part,
+        members=ended.members,
         units=ended.units,
         cards=ended.cards,
         card_memory_mib=ended.card_memory_mib,

@@ -20,6 +20,7 @@ from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Decisions, Lease, PoolState, Run, Waiting, as_gpus
 from quotas.scheduling.decide import decided
 from quotas.scheduling.forecast import FEW_DRAWS, Confidence, forecast_from
+from quotas.scheduling.gangs import could_hold
 from quotas.scheduling.walk import Walk
 from quotas.scheduling.why import never
 from quotas.sharing import Portion
@@ -30,12 +31,13 @@ State = Claim.State
 LAST_PLACE = 2**63 - 1
 
 
-def possible_claim(*, portion: Portion, **values: Any) -> Claim:
+def possible_claim(*, portion: Portion, nodes: int = 1, **values: Any) -> Claim:
     """Return an unsaved claim at the end of the queue, with the values of a request that is not made yet.
 
-    With a `holder_id` it is a request of that workspace, whose volumes it must follow.
+    With a `holder_id` it is a request of that workspace, whose volumes it must follow. Jobs alone have several nodes.
     """
-    return Claim(**asdict(portion), **values, holder_kind=Claim.Holder.WORKSPACE, place=LAST_PLACE)
+    kind = Claim.Holder.WORKSPACE if nodes == 1 else Claim.Holder.JOB
+    return Claim(**asdict(portion), **values, members=nodes, holder_kind=kind, place=LAST_PLACE)
 
 
 class Estimate(When):
@@ -123,7 +125,7 @@ class Estimator:
         if pool.has_gpus != bool(claim.units) or not pool.is_open or not may_launch(pool.cluster):
             return False
         need = takes(claim, only=self._only(claim))
-        return any(node.free.holds(need) for node in self._nodes[pool.id].healthy)
+        return could_hold((node.free for node in self._nodes[pool.id].healthy), need, claim.members)
 
     def _only(self, claim: Claim) -> frozenset[str] | None:
         """Return the nodes that the volumes of the claim's holder let it start on; None: any."""
@@ -206,14 +208,14 @@ def _may_fit(pool: Pool, state: PoolState, claim: Waiting) -> bool:
         and may_launch(pool.cluster)
         and pool.has_gpus == bool(claim.need.units)
         and never(claim, state.tenants[claim.tenant], state.units_per_gpu) is None
-        and any(node.without_ours.holds(claim.need) for node in state.nodes)
+        and could_hold((node.without_ours for node in state.nodes), claim.need, claim.members)
     )
 
 
 def _borrows(state: PoolState, claim: Waiting) -> bool:
     quota = state.tenants[claim.tenant]
     nominal = quota.nominal_units
-    return nominal is not None and bool(claim.need.units) and quota.used_units + claim.need.units > nominal
+    return nominal is not None and bool(claim.units) and quota.used_units + claim.units > nominal
 
 
 def after_pass(state: PoolState, decisions: Decisions) -> PoolState:

@@ -15,12 +15,14 @@ from quotas.when import time_in_words
 
 # What the runs that a claim waits for have in common with it, by the code of its reason.
 WAITS_FOR = {
-    **dict.fromkeys(("behind_larger", "behind_others", "booked", "fragmented"), ("pool_id",)),
+    **dict.fromkeys(
+        ("behind_larger", "behind_others", "booked", "fragmented", "no_room_for_all"), ("pool_id",)
+    ),
     **{f"no_free_{what}": ("pool_id",) for what in ("cards", "cpu", "gpus", "memory", "pods")},
     **dict.fromkeys(("borrow_limit", "quota_full"), ("tenant_id", "pool_id")),
     **{f"{what}_limit_full": ("tenant_id",) for what in ("cpu", "memory", "workspaces")},
     "behind_own_tenant": ("tenant_id",),
-    **dict.fromkeys(("volume_node_busy", "volume_node_full"), ("node",)),
+    **dict.fromkeys(("volume_node_busy", "volume_node_full"), ("nodes",)),
     **dict.fromkeys(
         ("behind_own_request", "person_gpus_full", "person_workspaces_full"), ("user_id", "tenant_id")
     ),
@@ -39,12 +41,12 @@ SENTENCES = {
         _("The first of your runs ends by %(time)s."),
         _("None of your runs has an end time."),
     ),
-    "node": (
+    "nodes": (
         _("The first of the runs on that node ends by %(time)s."),
         _("None of the runs on that node has an end time."),
     ),
 }
-FIELDS = ("pool_id", "tenant_id", "user_id", "node")
+FIELDS = ("pool_id", "tenant_id", "user_id", "nodes")
 
 
 def in_words(why: Mapping[Claim, Reason], now: datetime) -> dict[UUID, str]:
@@ -59,12 +61,13 @@ def in_words(why: Mapping[Claim, Reason], now: datetime) -> dict[UUID, str]:
     ends = list(running.order_by().values(*FIELDS).annotate(end=Min("ends_at")))
     found = {}
     for claim, fields in claims.items():
-        nodes = why[claim].data.get("on", ())
+        nodes = set(why[claim].data.get("on", ()))
         of_these = (
             one["end"]
             for one in ends
             if all(
-                one[name] in nodes if name == "node" else one[name] == getattr(claim, name) for name in fields
+                nodes & set(one[name]) if name == "nodes" else one[name] == getattr(claim, name)
+                for name in fields
             )
         )
         end = min(of_these, default=None)

@@ -91,7 +91,7 @@ def _only(claim: Any, bound: Mapping[UUID, Affinities], seen: PoolNodes) -> froz
 WAITING = (
     "id", "pool_id", "tenant_id", "user_id", "holder_kind", "holder_id", "units", "cpu_millicores", "memory_mib",
     "cards", "card_memory_mib", "card_cores", "priority", "place", "not_before", "reason_code", "reason_data",
-    "max_runtime_minutes", "returns_first",
+    "max_runtime_minutes", "returns_first", "members",
 )  # fmt: skip
 
 
@@ -109,6 +109,7 @@ def as_waiting(claim: Any, only: frozenset[str] | None = None, asks: tuple[Lease
         lasts=lasts(claim.max_runtime_minutes),
         returns_first=claim.returns_first,
         leases=asks,
+        members=claim.members,
     )
 
 

@@ -17,7 +17,7 @@ from accounts.models import Tenant
 from quotas import next_end, reasons, sharing
 from quotas.allowed.storage import storage_of
 from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units
-from quotas.models import Claim, Pool, Quota, TenantLimit
+from quotas.models import Claim, Pool, Quota, TenantLimit, of_all_members
 from quotas.pools.needs import known_ecc_of
 from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.scheduling import Reason, as_gpus
@@ -33,7 +33,7 @@ WAITING_BY_ID = """
         coalesce(claim.position - 1, before.claims) AS ahead, coalesce(claim.units_ahead, before.units) AS units_before
     FROM quotas_claim claim JOIN quotas_pool pool ON pool.id = claim.pool_id
     LEFT JOIN LATERAL (
-        SELECT count(*) AS claims, coalesce(sum(other.units), 0) AS units FROM quotas_claim other
+        SELECT count(*) AS claims, coalesce(sum(other.units * other.members), 0) AS units FROM quotas_claim other
         WHERE (claim.position IS NULL OR claim.units_ahead IS NULL)
             AND other.pool_id = claim.pool_id AND other.state = claim.state
             AND (other.priority, -other.place) > (claim.priority, -claim.place)
@@ -106,7 +106,7 @@ def pools_for(
     nodes = nodes or nodes_of(pools, with_runs=False)
     waiting = _by_pool(Claim.objects.filter(state=State.WAITING), Count("pk"))
     own = Claim.objects.filter(state=State.ADMITTED, user=actor.user, tenant__in=visible_tenants(actor))
-    mine = _by_pool(own, Sum("units"))
+    mine = _by_pool(own, Sum(of_all_members("units")))
     return [_pool(pool, nodes[pool.id], waiting=waiting[pool.id], mine=mine[pool.id]) for pool in pools]
 
 

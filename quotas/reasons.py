@@ -70,6 +70,16 @@ REASONS = {
         _("Other programs use all the capacity of this pool's nodes."),
         _("Choose another pool, or ask your admin."),
     ),
+    "no_room_for_so_many": (
+        _(
+            "You requested %(nodes)s nodes of this size, and this pool has room for at most %(most)s of them at once."
+        ),
+        _("Request fewer nodes or smaller ones, or choose another pool."),
+    ),
+    "no_room_for_all": (
+        _("You requested %(nodes)s nodes of this size, and there is room for %(fitting)s of them now."),
+        _("Starts automatically when there is room for all at once. Request fewer nodes to start sooner."),
+    ),
     "pool_closed": (
         _("This pool is out of use."),
         _(
@@ -270,7 +280,7 @@ REASONS = {
 OF_POOL = frozenset({"", "pool_closed", "no_node_ready", "no_node_has_pods", "no_free_pods"})
 # Codes of claims that wait for the node of their files.
 TIED = frozenset(code for code in REASONS if code.startswith("volume_node_") or code == "volume_elsewhere")
-WAIT_FOREVER = ("no_quota", "volume_elsewhere", "volume_node_small")
+WAIT_FOREVER = ("no_quota", "no_room_for_so_many", "volume_elsewhere", "volume_node_small")
 # Codes of claims that cannot start until an admin or their person changes something.
 NEVER = frozenset(
     code for code in REASONS if code in WAIT_FOREVER or code.startswith(("above_", "no_node_has_"))

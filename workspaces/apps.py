@@ -18,13 +18,18 @@ class WorkspacesConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
+        from workloads import conditions
+        from workloads.logs import sources
 
         from . import notices, receivers, trail_words
+        from .cluster import log_source
+        from .runs.conditions import OfWorkspaces
         from .runs.holder import Workspaces
         from .runs.reconciler import Reconciler
         from .state import live
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
+        conditions.register(OfWorkspaces())
         beside.register(Reconciler)
         reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)
@@ -38,6 +43,7 @@ class WorkspacesConfig(AppConfig):
             post_delete.connect(receivers.on_share_changed, sender=share)
         live.register(notices.on_event)
         trail.register(trail_words.KINDS, trail_words.DONE)
+        sources.register(log_source.KIND)
         words.register(notices.SUBJECT, notices.describe)
         # The SSH jump ends connections whose key was removed.
         ssh_keys_changed.connect(receivers.on_access_changed)

@@ -15,7 +15,15 @@ from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
 from jobs.submit import PRIORITY, Distributed, JobSpec
 from jobs.sweeps import MOST_PARTS
-from workloads.serializers import ReasonShape, RequestBody, SizeBody, size_asked, wishes_of
+from workloads.serializers import (
+    ExpositionShape,
+    ReasonShape,
+    RequestBody,
+    SizeBody,
+    exposition_of,
+    size_asked,
+    wishes_of,
+)
 
 LONGEST_MINUTES = 365 * 24 * 60
 MOST_NODES = 64
@@ -195,16 +203,15 @@ def spec_of(body: Mapping[str, Any]) -> JobSpec:
         sweep = body["sweep"]
         values |= {"sweep": sweep.get("parameters", sweep.get("points")), "parallelism": sweep["parallelism"]}
     distributed = Distributed(**body["distributed"]) if body["distributed"] else None
-    not_built = ["distributed"] if distributed and distributed.nodes > 1 else []
     return JobSpec(
         **values,
         size=size_asked(body),
         distributed=distributed,
         checkpoints=body["checkpoints"] and body["checkpoints"]["volume"],
         volumes=wishes_of(body["volumes"]),
+        exposition=exposition_of(body),
         after=[After(one["job"], one["on"]) for one in body["after"]],
         writes=body["writes"]["volume"] if body["writes"] else None,
-        not_built=not_built,
     )
 
 
@@ -240,6 +247,12 @@ class AttemptShape(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
+    gpu_use_percent = serializers.FloatField(allow_null=True, help_text="Mean over its time.")
+    tail = serializers.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="Last lines of one that failed. Null in lists, and for others.",
+    )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
     ranks = RankShape(many=True, help_text="Its pods, one for each node.")
 
@@ -310,6 +323,7 @@ class JobShape(serializers.Serializer[Any]):
     priority = serializers.IntegerField()
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
+    metrics = ExpositionShape(allow_null=True, help_text="Where its program serves figures.")
     ttl_hours = serializers.IntegerField(allow_null=True)
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)

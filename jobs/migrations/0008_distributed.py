@@ -33,7 +33,7 @@ def to_one_pod(apps: StateApps, _editor: BaseDatabaseSchemaEditor) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0006_trouble_of_an_attempt")]
+    dependencies = [("jobs", "0007_conditions_of_an_attempt")]
 
     operations = [
         migrations.AddField(

@@ -15,9 +15,10 @@ from clusters.pods.ends import end_proven
 from jobs import enqueue, story
 from jobs.changing import Level, add_event, changing
 from jobs.models import SETTLED, Attempt, Desired, Ending, Job, Part, PartPhase
-from jobs.runs.ends import End, Result, index_of, reason_of, terminated
+from jobs.runs.ends import End, Result, index_of, reason_of, tail_of, terminated
 from quotas import admission
 from quotas.models import Claim
+from workloads import devices
 from workloads.pods.status import Object
 from workloads.pods.troubles import Trouble
 
@@ -63,6 +64,14 @@ def vanished(attempt: Attempt, pods: Sequence[Object]) -> bool:
     """Return True if a pod whose end is not proven is not among these any more."""
     there = {pod["metadata"]["uid"] for pod in pods}
     return any(not one["ended"] and one["uid"] not in there for one in attempt.members.values())
+
+
+def note_last(attempt: Attempt, pods: Sequence[Object]) -> None:
+    """Keep what the end of an attempt shows: the last lines of its output if it failed, its GPUs and their use."""
+    attempt.tail = tail_of(pods)
+    had = devices.of([attempt.run]).get(attempt.run, devices.NONE)
+    attempt.gpus, attempt.gpu_use_percent = list(had.uuids), had.use_percent
+    attempt.save(update_fields=["tail", "gpus", "gpu_use_percent"])
 
 
 def begin_running(job: Job, attempt: Attempt) -> None:

@@ -24,6 +24,7 @@ OUT_OF_TIME = "DeadlineExceeded"
 INDEX = "batch.kubernetes.io/job-completion-index"
 BY_A_SIGNAL = 128  # exit codes above it
 NEVER = "~"  # after every time
+LONGEST_TAIL = 4096
 
 
 class Result(Enum):
@@ -142,6 +143,18 @@ def reason_of(pod: Object) -> str:
 def terminated(pod: Object) -> Object:
     found: Object = container_status(pod).get("state", {}).get("terminated") or {}
     return found
+
+
+def tail_of(pods: Sequence[Object]) -> str:
+    """Return the last lines of output of the container that failed first, as the kubelet kept them: 80 lines, 2 KiB.
+
+    The container's terminationMessagePolicy is FallbackToLogsOnError.
+    """
+    for pod in sorted(pods, key=_blame):
+        ended = terminated(pod)
+        if ended.get("exitCode") and (text := str(ended.get("message") or "").replace("\0", "")):
+            return text[-LONGEST_TAIL:]
+    return ""
 
 
 def has_succeeded(pod: Object) -> bool:

@@ -22,13 +22,13 @@ from accounts.trail import audit
 from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError
-from clusters.models import Gpu, Node, PodUsage
+from clusters.models import Gpu, Node
 from monitoring import enqueue
 from monitoring.health import judging
 from monitoring.health.rules import DRAINS, is_silent
 from monitoring.models import AgentState, Trouble
 from quotas import holders
-from quotas.models import Claim
+from quotas.pools.nodes import claims_on
 
 CORDONED_BY, CORDONED_WHY = "berth.dev/cordoned-by", "berth.dev/cordoned-why"
 LONGEST_WHY = 200
@@ -95,9 +95,7 @@ def pass_due() -> None:
     now = timezone.now()
     for trouble in Trouble.objects.filter(code=DRAINS, ended_at=None):
         if datetime.fromisoformat(trouble.data["until"]) <= now:
-            pods = PodUsage.objects.filter(cluster=trouble.cluster_id, node=trouble.node, run__isnull=False)
-            runs = Claim.objects.filter(pk__in=pods.values("run")).select_related("pool")
-            for claim in runs.order_by("pk"):
+            for claim in claims_on(trouble.cluster_id, trouble.node):
                 holders.drain(claim)
 
 

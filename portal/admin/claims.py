@@ -31,6 +31,11 @@ ASKED_BACK = Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
 LOST = Q(state=Claim.State.ADMITTED, end_unproven_since__isnull=False)
 
 
+def nodes_of(claim: Claim) -> str:
+    """Return the names of a claim's nodes, each once."""
+    return _(", ").join(dict.fromkeys(claim.nodes or [claim.node]))
+
+
 def may_be_confirmed(claim: Claim) -> bool:
     return claim.state == Claim.State.ADMITTED and claim.end_unproven_since is not None
 
@@ -63,12 +68,13 @@ class ConfirmEnd(Previewed[Claim]):
                 str(claim.pk), whom, refused=_("Its pod still exists: stop its workspace, or cancel its job.")
             )
         since = date_format(claim.end_unproven_since or claim.created_at, "DATETIME_FORMAT")
-        gpus = as_gpus(claim.units, claim.pool.units_per_gpu)
+        gpus = as_gpus(claim.all_units, claim.pool.units_per_gpu)
         return Effect(
             str(claim.pk),
             whom,
             (
-                _("Its pod disappeared from %(node)s on %(since)s.") % {"node": claim.node, "since": since},
+                _("Its pod disappeared from %(node)s on %(since)s.")
+                % {"node": nodes_of(claim), "since": since},
                 _("%(gpus)s GPUs of %(pool)s become free for waiting requests.")
                 % {"gpus": gpus, "pool": claim.pool}
                 if claim.units
@@ -127,20 +133,21 @@ class ClaimPage(ReadOnlyPage[Claim]):
         "gpus",
         "state",
         "queue_place",
-        "node",
+        "nodes_chosen",
         "why",
         "until",
         "created_at",
     )
     list_filter = ("state", QueueFilter, LostFilter, "pool", "tenant")
     list_select_related = ("tenant", "user", "pool")
-    search_fields = ("=id", "=holder_id", "node", "user__username", "tenant__slug")
+    search_fields = ("=id", "=holder_id", "nodes", "user__username", "tenant__slug")
     date_hierarchy = "created_at"
     ordering = ("-created_at",)
     actions = (ConfirmEnd(),)
     fields = (
         "what", "tenant", "user", "pool", "gpus", "cpu_millicores", "memory_mib", "state", "queue_place", "why",
-        "until", "node", "priority", "attempt", "created_at", "admitted_at", "released_at", "end_unproven_since",
+        "until", "nodes_chosen", "priority", "attempt", "created_at", "admitted_at", "released_at",
+        "end_unproven_since",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -149,7 +156,7 @@ class ClaimPage(ReadOnlyPage[Claim]):
     def get_list_display(self, request: HttpRequest) -> Any:
         """Hide state and node in the list of waiting claims: they have no node, and the reasons get more room."""
         if only_waiting(request):
-            return [column for column in self.list_display if column not in ("state", "node")]
+            return [column for column in self.list_display if column not in ("state", "nodes_chosen")]
         return self.list_display
 
     def get_ordering(self, request: HttpRequest) -> Any:
@@ -179,8 +186,13 @@ class ClaimPage(ReadOnlyPage[Claim]):
         return _("%(user)s in %(tenant)s") % {"user": claim.user.username, "tenant": claim.tenant}
 
     @admin.display(description=gettext_lazy("GPUs"), ordering="units")
-    def gpus(self, claim: Claim) -> int | float:
-        return as_gpus(claim.units, claim.pool.units_per_gpu)
+    def gpus(self, claim: Claim) -> int | float | str:
+        each = as_gpus(claim.units, claim.pool.units_per_gpu)
+        return each if claim.members == 1 else f"{claim.members} × {each}"
+
+    @admin.display(description=gettext_lazy("node"), ordering="node")
+    def nodes_chosen(self, claim: Claim) -> str:
+        return nodes_of(claim)
 
     @admin.display(description=gettext_lazy("place"), ordering="ahead")
     def queue_place(self, claim: Any) -> int | str:

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import BigIntegerField, ExpressionWrapper, F, Q, Sum
 
 from quotas.accounting import ledger
-from quotas.models import Claim, LedgerEntry
+from quotas.models import Claim, LedgerEntry, of_all_members
 
 MICROSECONDS_OF_AN_HOUR = 3_600_000_000
 
@@ -55,7 +55,7 @@ def hours(
     begin = datetime.combine(first, time.min, UTC)
     running = Claim.objects.filter(where, state=Claim.State.ADMITTED, units__gt=0).order_by()
     columns = [name for name in by if name != "day"]
-    facts = ("units", "settled_until", "admitted_at", "pool__units_per_gpu", "pool__weight")
+    facts = (of_all_members("units"), "settled_until", "admitted_at", "pool__units_per_gpu", "pool__weight")
     for *names, count, settled_until, admitted_at, per_gpu, weight in running.values_list(*columns, *facts):
         for day, microseconds in ledger.days(max(begin, settled_until or admitted_at), now):
             if day <= last:

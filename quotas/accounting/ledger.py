@@ -118,7 +118,7 @@ def _write(claim: Claim, upto: datetime) -> list[LedgerEntry]:
             tenant_id=claim.tenant_id,
             user_id=claim.user_id,
             microseconds=amount,
-            units=claim.units,
+            units=claim.all_units,
             units_per_gpu=claim.pool.units_per_gpu,
             weight=claim.pool.weight,
         )

@@ -64,7 +64,7 @@ def _claims(where: Q, begin: datetime, end: datetime) -> QuerySet[Claim]:
     """Claims that held GPUs of their own in this time."""
     then = Q(released_at__gt=begin) | Q(released_at=None)
     own = Q(units__gt=0, pool__sharing__in=sharing.kinds_where(lambda way: way.owns_gpus))
-    facts = ("tenant", "user", "units", "admitted_at", "released_at")
+    facts = ("tenant", "user", "units", "members", "admitted_at", "released_at")
     of_pool = ("pool__sharing", "pool__resource_name", "pool__units_per_gpu")
     found = Claim.objects.filter(where, then, own, admitted_at__lt=end)
     return found.select_related("pool").only(*facts, *of_pool)
@@ -87,6 +87,6 @@ def _busy(claims: Mapping[UUID, Claim], held: Mapping[UUID, HeldInterval]) -> di
         run: dict(ledger.days(held[run].since, held[run].until)) for run in {run for run, _day in measured}
     }
     return {
-        (run, day): min(int(seconds * 1_000_000), days[run].get(day, 0) * claims[run].units)
+        (run, day): min(int(seconds * 1_000_000), days[run].get(day, 0) * claims[run].all_units)
         for (run, day), seconds in measured.items()
     }

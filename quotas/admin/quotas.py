@@ -21,7 +21,7 @@ from accounts.admin.meters import meter
 from quotas.admin.shared import ConfirmsLowering, share_meter
 from quotas.allowed.overuse import cores, gib
 from quotas.allowed.storage import storage_of
-from quotas.models import Claim, Quota, TenantLimit
+from quotas.models import Claim, Quota, TenantLimit, of_all_members
 from quotas.scheduling import as_gpus
 
 ADMITTED = Q(state=Claim.State.ADMITTED)
@@ -68,8 +68,8 @@ class QuotaPage(ConfirmsLowering[Quota]):
         rows: QuerySet[Quota] = super().get_queryset(request)
         waiting = Q(state=Claim.State.WAITING)
         return rows.annotate(
-            used_units=held(Sum("units"), pool=OuterRef("pool")),
-            asked_units=held(Sum("units"), waiting, pool=OuterRef("pool")),
+            used_units=held(Sum(of_all_members("units")), pool=OuterRef("pool")),
+            asked_units=held(Sum(of_all_members("units")), waiting, pool=OuterRef("pool")),
         )
 
     @admin.display(description=gettext_lazy("quota"), ordering="tenant__slug")
@@ -115,8 +115,8 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[TenantLimit]:
         rows: QuerySet[TenantLimit] = super().get_queryset(request)
         return rows.annotate(
-            held_cpu=held(Sum("cpu_millicores")),
-            held_memory=held(Sum("memory_mib")),
+            held_cpu=held(Sum(of_all_members("cpu_millicores"))),
+            held_memory=held(Sum(of_all_members("memory_mib"))),
             held_workspaces=held(Count("pk"), holder_kind=Claim.Holder.WORKSPACE),
         )
 

@@ -7,9 +7,9 @@ from django.utils.translation import gettext as _
 from accounts.errors import Invalid, Refusal
 from clusters.isolation.deciding import refuse_unknown
 from quotas import pool_state, reasons
-from quotas.models import Claim, Pool
+from quotas.models import MOST_MEMBERS, Claim, Pool
 from quotas.pools.nodes import whole_nodes
-from quotas.scheduling import Reason, Room, never, too_large
+from quotas.scheduling import Reason, Room, Waiting, never, too_large
 
 # By reason code: the field of the request that is too large, and the API's code where that differs.
 FIELDS = {
@@ -22,6 +22,7 @@ FIELDS = {
     "no_node_has_cpu": "cpu",
     "above_memory_limit": "memory_mib",
     "no_node_has_memory": "memory_mib",
+    "no_room_for_so_many": "nodes",
 }
 CODES = {"no_quota": "quota_exceeded", "above_quota": "quota_exceeded"}
 
@@ -31,24 +32,27 @@ def refuse_what_never_fits(claim: Claim) -> None:
     cluster that cannot isolate tenants.
     """
     _refuse_wrong_kind(claim)
+    _refuse_number(claim)
     refuse_unknown(claim.pool.cluster)
     if not claim.pool.is_open:
         raise _refusal(Reason("pool_closed"))
     waiting = pool_state.as_waiting(claim)
     may_hold = pool_state.may_hold(claim)
-    reason = never(waiting, may_hold, claim.pool.units_per_gpu) or _too_large(claim.pool, waiting.need)
+    reason = never(waiting, may_hold, claim.pool.units_per_gpu) or _too_large(claim.pool, waiting)
     if reason:
         raise _refusal(reason)
 
 
-def _too_large(pool: Pool, need: Room) -> Reason | None:
-    """Return why no known node is large enough, if so. Nodes that are down count: they may come back."""
-    too_small: list[Room] = []
+def _too_large(pool: Pool, asked: Waiting) -> Reason | None:
+    """Return why the known nodes are not large enough, if so. Nodes that are down count: they may come back."""
+    seen: list[Room] = []
+    left = asked.members
     for room in whole_nodes(pool):
-        if room.holds(need):
+        left -= room.count(asked.need, left)
+        if left <= 0:
             return None
-        too_small.append(room)
-    return too_large(too_small, need, pool.units_per_gpu) if too_small else None
+        seen.append(room)
+    return too_large(seen, asked.need, pool.units_per_gpu, asked.members) if seen else None
 
 
 def _refusal(reason: Reason) -> Refusal:
@@ -71,3 +75,9 @@ def _refuse_wrong_kind(claim: Claim) -> None:
         message = _("This pool has no GPUs.")
         hint = _("Request no GPUs, or choose a pool with GPUs.")
         raise Invalid("no_gpus_in_pool", message, hint, fields={"gpus": [message]})
+
+
+def _refuse_number(claim: Claim) -> None:
+    if not 1 <= claim.members <= MOST_MEMBERS:
+        message = _("Request 1 to %(most)d nodes.") % {"most": MOST_MEMBERS}
+        raise Invalid("invalid_nodes", message, _("Correct the named field."), fields={"nodes": [message]})

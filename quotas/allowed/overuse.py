@@ -16,7 +16,7 @@ from accounts.models import User
 from quotas.accounting import budgets
 from quotas.allowed.storage import Promise, amounts, promises_to
 from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units
-from quotas.models import Budget, Claim, Quota, TenantLimit
+from quotas.models import Budget, Claim, Quota, TenantLimit, of_all_members
 from quotas.scheduling import as_gpus
 
 
@@ -35,12 +35,12 @@ def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
     gpus = 0 if is_gone else quota.limit_gpus
     claims = Claim.objects.filter(tenant=quota.tenant, pool=pool)
     holding = admitted(claims)
-    used = sum(claim.units for claim in holding)
+    used = sum(claim.all_units for claim in holding)
     if used <= own * pool.units_per_gpu:
         return None
     per_person: Counter[str] = Counter()
     for claim in holding:
-        per_person[claim.user.username] += claim.units
+        per_person[claim.user.username] += claim.all_units
     held = _(", ").join(
         f"{name} {as_gpus(units, pool.units_per_gpu)}" for name, units in sorted(per_person.items())
     )
@@ -49,7 +49,8 @@ def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
     if used > gpus * pool.units_per_gpu:
         text = _("It uses %(used)s GPUs; its new limit is %(limit)s.")
     said = [text % facts, _("Used by: %(people)s.") % {"people": held}]
-    starving = claims.filter(state=Claim.State.WAITING, units__gt=gpus * pool.units_per_gpu)
+    waiting = claims.filter(state=Claim.State.WAITING).alias(asked=of_all_members("units"))
+    starving = waiting.filter(asked__gt=gpus * pool.units_per_gpu)
     if people := _people(starving):
         said.append(
             _("Waiting for more than that, and then unable to start: %(people)s.") % {"people": people}

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import BigIntegerField, Count, ExpressionWrapper, F, Q, Sum
 from django.utils import timezone
 
-from quotas.models import Claim, LedgerEntry, Pool
+from quotas.models import Claim, LedgerEntry, Pool, of_all_members
 from quotas.scheduling import Limits
 
 # Age in days at which past use counts half.
@@ -30,9 +30,9 @@ def held_by_tenants(
         admitted.order_by()
         .values_list("tenant_id", "pool_id")
         .annotate(
-            units=Sum("units"),
-            cpu=Sum("cpu_millicores"),
-            memory=Sum("memory_mib"),
+            units=Sum(of_all_members("units")),
+            cpu=Sum(of_all_members("cpu_millicores")),
+            memory=Sum(of_all_members("memory_mib")),
             workspaces=Count("pk", filter=Q(holder_kind=Claim.Holder.WORKSPACE)),
         )
     )
@@ -59,7 +59,7 @@ def held_over_all_pools(tenants: set[UUID]) -> defaultdict[UUID, Limits]:
 def held_in_pools(pools: set[UUID]) -> defaultdict[UUID, int]:
     """Units by pool, of all tenants."""
     admitted = Claim.objects.filter(state=Claim.State.ADMITTED, pool__in=pools).order_by()
-    return defaultdict(int, admitted.values_list("pool_id").annotate(held=Sum("units")))
+    return defaultdict(int, admitted.values_list("pool_id").annotate(held=Sum(of_all_members("units"))))
 
 
 def held_by_people(tenants: set[UUID]) -> defaultdict[tuple[UUID, Any], tuple[Fraction, int]]:
@@ -69,7 +69,8 @@ def held_by_people(tenants: set[UUID]) -> defaultdict[tuple[UUID, Any], tuple[Fr
         return held
     admitted = Claim.objects.filter(state=Claim.State.ADMITTED, tenant__in=tenants)
     rows = admitted.values_list("tenant_id", "user_id", "pool__units_per_gpu").annotate(
-        units=Sum("units"), workspaces=Count("pk", filter=Q(holder_kind=Claim.Holder.WORKSPACE))
+        units=Sum(of_all_members("units")),
+        workspaces=Count("pk", filter=Q(holder_kind=Claim.Holder.WORKSPACE)),
     )
     for tenant, user, per_gpu, units, workspaces in rows.order_by():
         gpus, running = held[tenant, user]

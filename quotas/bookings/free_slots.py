@@ -89,7 +89,7 @@ class FreeSlots:
         """Return runs on borrowed units that may have to end for it: none if there is room beside them all."""
         borrowed = tuple(
             run.claim
-            for run in self.runs
+            for run in _each_claim_once(self.runs)
             if run.booking is None
             and _end(run) > wanted.starts_at
             and not any(
@@ -186,10 +186,10 @@ def _take(lanes: list[Lane], booked: Booked, units: int) -> bool:
 
 
 def _in_the_way(state: PoolState, runs: Iterable[Run]) -> dict[UUID, list[Span]]:
-    """Return when each run is there and cannot be preempted."""
+    """Return when each run is there and cannot be preempted; of a claim of several members, when each of them is."""
     found: dict[UUID, list[Span]] = defaultdict(list)
     of_tenants: defaultdict[UUID, list[Run]] = defaultdict(list)
-    for run in runs:
+    for run in _each_claim_once(runs):
         if run.in_pool:
             of_tenants[run.tenant].append(run)
         else:
@@ -197,7 +197,7 @@ def _in_the_way(state: PoolState, runs: Iterable[Run]) -> dict[UUID, list[Span]]
     for tenant, own in of_tenants.items():
         quota = state.tenants.get(tenant)
         nominal = quota.nominal_units if quota else None
-        if nominal is None or sum(run.takes.units for run in own) <= nominal:
+        if nominal is None or sum(run.all_units for run in own) <= nominal:
             found |= {run.claim: [Span(state.now, _end(run), run.takes.units)] for run in own}
             continue
         times = [state.now, *sorted({_end(run) for run in own if state.now < _end(run) < FOREVER}), FOREVER]
@@ -210,12 +210,17 @@ def _in_the_way(state: PoolState, runs: Iterable[Run]) -> dict[UUID, list[Span]]
 
 def _kept(runs: Iterable[Run], nominal_units: int) -> Iterator[Run]:
     """Yield the runs that stay if a tenant gives back what it borrows: the youngest go, the last as a whole."""
-    over = sum(run.takes.units for run in runs) - nominal_units
+    over = sum(run.all_units for run in runs) - nominal_units
     for run in sorted(runs, key=lambda run: (run.admitted_at, run.claim), reverse=True):
         if run.booking is None and over > 0:
-            over -= run.takes.units
+            over -= run.all_units
         else:
             yield run
+
+
+def _each_claim_once(runs: Iterable[Run]) -> Iterable[Run]:
+    """Return one run of each claim: the members of one are equal, and end together."""
+    return {run.claim: run for run in runs}.values()
 
 
 def _prolong(spans: list[Span], span: Span) -> None:

@@ -7,8 +7,10 @@ from decimal import Decimal
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.expressions import CombinedExpression
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Tenant
@@ -16,9 +18,21 @@ from accounts.models import Tenant
 from .bookings import Booking
 from .pools import Pool
 
+# Most members of one claim.
+MOST_MEMBERS = 512
+
+
+def of_all_members(amount: str) -> CombinedExpression:
+    """Return the expression for an amount of all members of a claim: the columns have that of one member."""
+    return F(amount) * F("members")
+
 
 class Claim(models.Model):
-    """Request of a workspace or job to a pool, for one period. Once admitted it is a run, with the same id."""
+    """Request of a workspace or job to a pool, for one period. Once admitted it is a run, with the same id.
+
+    It asks for one or several equal members, one pod each, which are placed all at once or not at all. The columns of
+    amounts (units, cards, CPU, memory) are those of one member.
+    """
 
     class State(models.TextChoices):
         WAITING = "waiting", _("waiting")
@@ -41,6 +55,7 @@ class Claim(models.Model):
     holder_id = models.UUIDField()
     # Which part of a job it is for; a workspace has one.
     part = models.PositiveIntegerField(default=0, db_default=0)
+    members = models.PositiveIntegerField(_("nodes"), default=1, db_default=1)
     units = models.PositiveIntegerField(_("units"))
     cpu_millicores = models.PositiveIntegerField(
         _("CPU (millicores)"), help_text=_("What the pod requests, after overcommit.")
@@ -77,6 +92,8 @@ class Claim(models.Model):
         null=True, help_text=_("The lifetime that it asks for. Empty: it runs until stopped.")
     )
     node = models.CharField(_("node"), max_length=253, blank=True, help_text=_("Chosen at admission."))
+    # Node chosen for each member, in the order of ranks; a node may have several. `node` is the first.
+    nodes = ArrayField(models.CharField(max_length=253), default=list, db_default=[], blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     admitted_at = models.DateTimeField(_("admitted at"), null=True)
     released_at = models.DateTimeField(_("released at"), null=True)
@@ -146,6 +163,12 @@ class Claim(models.Model):
                 condition=~Q(state="waiting") | (Q(admitted_at__isnull=True) & Q(node="")),
                 name="waiting_has_no_node",
             ),
+            models.CheckConstraint(condition=Q(members__gte=1), name="claim_has_a_member"),
+            # All or none: a claim knows a node for each member, or for none.
+            models.CheckConstraint(
+                condition=~Q(state="admitted") | Q(nodes__len=F("members"), nodes__0=F("node")),
+                name="admitted_with_all_members",
+            ),
             models.CheckConstraint(
                 condition=Q(reclaim_at__isnull=True) | ~Q(state="waiting"), name="waiting_is_not_reclaimed"
             ),
@@ -153,6 +176,11 @@ class Claim(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_holder_kind_display()} {self.holder_id}"
+
+    @property
+    def all_units(self) -> int:
+        """Units of all members together: what quotas, limits and the ledger count."""
+        return self.units * self.members
 
 
 class LedgerEntry(models.Model):

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, Window
+from django.db.models import F, Q, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 from django.utils.functional import cached_property
@@ -33,7 +33,8 @@ from quotas.pools import cards
 from quotas.pools.gpu_map import Held, Kind, NodeRow, figure, node_row
 from quotas.pools.gpu_reports import Pod, ReportTexts, Shares, cards_of, read_gpus, shares_held
 from quotas.pools.health import Trouble, trouble_of, withdrawn_units
-from quotas.pools.nodes import PoolNodes, offered_units
+from quotas.pools.members import members_at
+from quotas.pools.nodes import PODS_ON, PoolNodes, offered_units
 from quotas.queries import place_in_queue
 from quotas.scheduling import kept_now
 from quotas.when import forecast_in_words
@@ -62,6 +63,8 @@ class InQueue:
     what: str = ""
     page: str = ""  # of its workspace or job
     when: str = ""
+    # It asks for so many nodes, each with the amount above.
+    nodes: int = 1
 
 
 @dataclass
@@ -96,6 +99,15 @@ class Viewer:
 
 
 @dataclass(frozen=True)
+class HeldHere:
+    """A member of an admitted claim on a node, and its pod and the cards of that, if it is there already."""
+
+    claim: Any
+    pod: Pod = NO_POD
+    devices: Sequence[cards.Device] = ()
+
+
+@dataclass(frozen=True)
 class OtherPod:
     """A pod without an admitted claim. Our own such pods are just ending."""
 
@@ -113,12 +125,9 @@ class Nodes:
     resources: set[str]
     # Units of each node kept for bookings, by pool and node name.
     kept: dict[tuple[UUID, str], int] = field(default_factory=dict)
-    claims: defaultdict[Place, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    claims: defaultdict[Place, list[HeldHere]] = field(default_factory=lambda: defaultdict(list))
     pods: defaultdict[Place, list[OtherPod]] = field(default_factory=lambda: defaultdict(list))
     names: dict[UUID, str] = field(default_factory=dict)
-    # The pods of claims and the cards that those were given.
-    pod_of: dict[UUID, Pod] = field(default_factory=dict)
-    given: dict[UUID, list[cards.Device]] = field(default_factory=dict)
     # Agents' reports.
     gpus: dict[NodeKey, list[Any]] = field(default_factory=dict)
     texts: ReportTexts = field(default_factory=ReportTexts)
@@ -135,16 +144,24 @@ class Nodes:
         """Read what is on these nodes, who has it, and agents' reports: a page shows few of many nodes."""
         shown = list(shown)
         pods = _pods_on(shown, self.resources)
-        pod_of, counted = {pod.run: pod for pod in pods if pod.run}, set[UUID]()
-        for claim in _admitted(shown, pod_of):
-            if pod := pod_of.get(claim.pk):
-                self.pod_of[claim.pk], self.given[claim.pk] = (pod.namespace, pod.name), pod.devices
-            at = pod.node if pod else claim.node
-            if claim.units:
-                self.claims[claim.cluster, at, claim.resource].append(claim)
+        pods_of: defaultdict[tuple[UUID, str], list[Any]] = defaultdict(list)
+        for pod in pods:
+            if pod.run:
+                pods_of[pod.run, pod.node].append(pod)
+        counted, names = set[UUID](), {node.name for node in shown}
+        for claim in _admitted(shown, {run for run, _node in pods_of}):
+            for node, is_placed in members_at(claim.nodes, claim.pods_on):
+                there = pods_of[claim.pk, node].pop() if is_placed and pods_of[claim.pk, node] else None
+                held = (
+                    HeldHere(claim, (there.namespace, there.name), there.devices)
+                    if there
+                    else HeldHere(claim)
+                )
+                if claim.units and node in names:
+                    self.claims[claim.cluster, node, claim.resource].append(held)
             counted.add(claim.pk)
         self.pods = _other_pods(shown, [pod for pod in pods if pod.run not in counted], self.resources)
-        known = [claim for held in self.claims.values() for claim in held if viewer.knows(claim)]
+        known = [one.claim for held in self.claims.values() for one in held if viewer.knows(one.claim)]
         self.names = names_of(known)
         self.gpus = read_gpus(shown)
 
@@ -155,7 +172,7 @@ class Nodes:
         is_admin = viewer.actor.is_admin
         label = node.name if is_admin else _("node %(number)s") % {"number": number}
         by_card = cards_of(pool, node, gpus, offered)
-        # Where pods are given parts of cards, `self.given` has them.
+        # Where pods are given parts of cards, these are known from the pods.
         held = {} if sharing.of(pool).by_card or by_card is None else shares_held(gpus)
         trouble = trouble_of(node, pool, self.seen[pool.pk].bad.get((node.cluster_id, node.name), ()))
         return node_row(
@@ -174,7 +191,8 @@ class Nodes:
     def _by_claims(
         self, place: Place, node: Node, viewer: Viewer, held: Mapping[Pod, Shares]
     ) -> Iterable[Held]:
-        for claim in self.claims[place]:
+        for one in self.claims[place]:
+            claim = one.claim
             kind = viewer.kind(claim)
             yield Held(
                 kind,
@@ -187,8 +205,8 @@ class Nodes:
                 since=claim.admitted_at,
                 reclaimed_at=claim.reclaim_at,
                 cards=max(1, claim.cards),
-                on=cards.shares_given(node.devices, self.given.get(claim.pk, ()))
-                or _if_all(held.get(self.pod_of.get(claim.pk, NO_POD), ()), claim.units),
+                on=cards.shares_given(node.devices, one.devices)
+                or _if_all(held.get(one.pod, ()), claim.units),
             )
 
     def _by_pods(self, place: Place, held: Mapping[Pod, Shares]) -> Iterable[Held]:
@@ -284,6 +302,7 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
         what=names.get(claim.holder_id, ""),
         page=page_of(claim) if knows else "",
         when=forecast_in_words(claim, timezone.now()) if knows else "",
+        nodes=claim.members,
     )
 
 
@@ -297,7 +316,7 @@ def _kept_for_bookings(pools: Iterable[Pool]) -> dict[tuple[UUID, str], int]:
 
 
 HOLDING = (
-    "pk", "holder_kind", "holder_id", "tenant_id", "user_id", "units", "cards", "node", "admitted_at", "reclaim_at",
+    "pk", "holder_kind", "holder_id", "tenant_id", "user_id", "units", "cards", "nodes", "admitted_at", "reclaim_at",
     "end_unproven_since",
 )  # fmt: skip
 POD = ("cluster_id", "node", "run", "requests", "devices", "namespace", "name")
@@ -312,14 +331,14 @@ def _pods_on(nodes: Sequence[Node], resources: set[str]) -> list[Any]:
 
 
 def _admitted(nodes: Sequence[Node], runs: Iterable[UUID]) -> Iterable[Any]:
-    """Return rows of the claims whose pods are there, and of claims without a pod with one of these nodes chosen."""
-    clusters, names = {node.cluster_id for node in nodes}, {node.name for node in nodes}
-    has_pod = Exists(PodUsage.objects.filter(run=OuterRef("pk")))
-    chosen = Q(node__in=names, pool__cluster__in=clusters) & ~Q(has_pod)
+    """Return rows of the claims whose pods are there, and of those for which one of these nodes was chosen."""
+    clusters, names = {node.cluster_id for node in nodes}, [node.name for node in nodes]
+    chosen = Q(nodes__overlap=names, pool__cluster__in=clusters)
     return (
         Claim.objects.filter(Q(pk__in=list(runs)) | chosen, state=Claim.State.ADMITTED)
         .annotate(**NAMED, cluster=F("pool__cluster_id"), resource=F("pool__resource_name"))
-        .values_list(*HOLDING, *NAMED, "cluster", "resource", named=True)
+        .annotate(pods_on=PODS_ON)
+        .values_list(*HOLDING, *NAMED, "cluster", "resource", "pods_on", named=True)
     )
 
 

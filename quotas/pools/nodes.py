@@ -1,8 +1,9 @@
 """Room on the nodes of a pool, as last seen: allocatable less the requests of every pod there, ours or foreign.
 
-For our own runs the claim counts and not the pod, so that room is taken from admission to release: on the node that
-its pod really is on, or else on the one chosen for it. Nodes may be in several pools, so every claim of the cluster
-counts. Four queries, whatever the number of pools, nodes and pods; one more with HAMi, and one if a GPU does not work.
+For our own runs the claim counts and not the pod, so that room is taken from admission to release: for each member on
+the node that its pod really is on, or else on the one chosen for it (`members.py`). Nodes may be in several pools, so
+every claim of the cluster counts. Four queries, whatever the number of pools, nodes and pods; one more with HAMi, and
+one if a GPU does not work.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import chain
 from typing import Any, cast
 from uuid import UUID
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import (
     BigIntegerField,
     BooleanField,
@@ -23,7 +25,6 @@ from django.db.models import (
     F,
     OuterRef,
     Q,
-    Subquery,
     Sum,
 )
 from django.db.models.fields.json import KeyTextTransform
@@ -37,12 +38,15 @@ from quotas.pools import bad_gpus, cards
 from quotas.pools.bad_gpus import Bad
 from quotas.pools.cards import Device
 from quotas.pools.health import Judged, Out, cards_said, is_unwell, out_of, trouble_of
+from quotas.pools.members import members_at
 from quotas.pools.selection import each_member, members
 from quotas.scheduling import Card, NodeState, Room, Run
 
 MIB = 1024**2
 # Whether a request could ever fit is mostly answered by the first few nodes of a large cluster.
 FEW_NODES = 5
+# Of a claim: the nodes of its pods.
+PODS_ON = ArraySubquery(PodUsage.objects.filter(run=OuterRef("pk")).order_by("name", "uid").values("node"))
 # Why a node takes nothing new: one of its GPUs does not work, and nobody knows who would get it.
 ONE_OF_ITS_GPUS = "gpu_unhealthy"
 
@@ -82,6 +86,8 @@ class _Taken:
 
 
 TakenByNode = defaultdict[NodeKey, _Taken]
+# Cards of each pod, by the id of its claim and its node.
+GivenCards = defaultdict[tuple[UUID, str], list[list[Device]]]
 NOTHING = _Taken()  # never added to
 
 
@@ -127,9 +133,21 @@ def _taken(pools: Collection[Pool], *, with_runs: bool) -> tuple[TakenByNode, Ta
     resources = sorted({pool.resource_name for pool in pools if pool.resource_name})
     foreign, ours = _taken_by_pods(clusters, resources)
     has_cards = any(sharing.of(pool).by_card for pool in pools)
-    given = _take_given(foreign, ours, clusters) if has_cards else {}
+    given = _take_given(foreign, ours, clusters) if has_cards else defaultdict(list)
     _add_claims(ours, clusters, given, with_runs=with_runs)
     return foreign, ours
+
+
+def claims_on(cluster_id: UUID, node: str) -> list[Claim]:
+    """Return the claims with a pod on the node, and admitted ones of several members with a pod expected there."""
+    pods = PodUsage.objects.filter(cluster=cluster_id, node=node, run__isnull=False)
+    expected = Q(state=Claim.State.ADMITTED, pool__cluster=cluster_id, members__gt=1, nodes__contains=[node])
+    rows = Claim.objects.filter(Q(pk__in=pods.values("run")) | expected).annotate(pods_on=PODS_ON)
+    return [
+        claim
+        for claim in rows.select_related("pool").order_by("pk")
+        if node in claim.pods_on or node in {one.node for one in members_at(claim.nodes, claim.pods_on)}
+    ]
 
 
 def offered_units(node: Node, pool: Pool) -> int:
@@ -250,16 +268,16 @@ def _taken_by_pods(clusters: set[UUID], resources: list[str]) -> tuple[TakenByNo
     return foreign, ours
 
 
-def _take_given(foreign: TakenByNode, ours: TakenByNode, clusters: set[UUID]) -> dict[UUID, list[Device]]:
-    """Add cards of pods without a counted claim to what is taken. Return the others by the claim's id."""
+def _take_given(foreign: TakenByNode, ours: TakenByNode, clusters: set[UUID]) -> GivenCards:
+    """Add cards of pods without a counted claim to what is taken. Return those of the other pods."""
     counted = Claim.objects.filter(pk=OuterRef("run"), state=Claim.State.ADMITTED)
     rows = PodUsage.objects.filter(cluster__in=clusters).exclude(devices=[])
-    by_claim: dict[UUID, list[Device]] = {}
+    by_claim: GivenCards = defaultdict(list)
     for cluster, node, run, devices, is_counted in rows.annotate(counted=Exists(counted)).values_list(
         "cluster_id", "node", "run", "devices", "counted"
     ):
         if run is not None and is_counted:
-            by_claim[run] = devices
+            by_claim[run, node].append(devices)
         else:
             (foreign if run is None else ours)[cluster, node].given += devices
     return by_claim
@@ -270,7 +288,7 @@ def _requested(name: str) -> Coalesce:
 
 
 def takes(claim: Any, *, counts: bool = True, only: frozenset[str] | None = None) -> Room:
-    """Return the room that a claim, or a row of one, asks for.
+    """Return the room that each member of a claim, or of a row of one, asks for.
 
     `counts`: its units are those that are counted. `only`: the nodes that it can start on; None: any.
     """
@@ -306,39 +324,38 @@ def _run(claim: Any, pool: Pool) -> Run:
         reclaim_for=claim.reclaim_for,
         is_workspace=claim.holder_kind == Claim.Holder.WORKSPACE,
         priority=claim.priority,
+        members=claim.members,
     )
 
 
 TAKES = ("pk", "units", "cpu_millicores", "memory_mib", "cards", "card_memory_mib", "card_cores")
 RUN = (
     *TAKES, "tenant_id", "user_id", "pool_id", "admitted_at", "ends_at", "end_unproven_since", "booking_id",
-    "expected_end_at",
-    "reclaim_at", "reclaim_for", "holder_kind", "priority",
+    "expected_end_at", "reclaim_at", "reclaim_for", "holder_kind", "priority", "members",
 )  # fmt: skip
 
 
 def _add_claims(
-    taken_by_node: TakenByNode, clusters: set[UUID], given: Mapping[UUID, list[Device]], *, with_runs: bool
+    taken_by_node: TakenByNode, clusters: set[UUID], given: GivenCards, *, with_runs: bool
 ) -> None:
-    pods = PodUsage.objects.filter(run=OuterRef("pk"))
     rows = (
         Claim.objects.filter(state=Claim.State.ADMITTED, pool__cluster__in=clusters)
-        .annotate(at=Coalesce(Subquery(pods.values("node")[:1]), "node"), placed=Exists(pods))
-        .annotate(cluster=F("pool__cluster_id"), resource=F("pool__resource_name"))
+        .annotate(pods_on=PODS_ON, cluster=F("pool__cluster_id"), resource=F("pool__resource_name"))
         .order_by("admitted_at", "pk")
-        .values_list(*(RUN if with_runs else TAKES), "at", "placed", "cluster", "resource", named=True)
+        .values_list(*(RUN if with_runs else TAKES), "nodes", "pods_on", "cluster", "resource", named=True)
     )
     for row in rows:
-        taken = taken_by_node[row.cluster, row.at]
-        units = row.cards or row.units  # as the pod requests it
-        taken.units[row.resource] += units
-        taken.unplaced[row.resource] += 0 if row.placed else units
-        if row.pk in given:
-            taken.given += given[row.pk]
-        elif row.cards:
-            taken.coming.append(cards_needed(row))
-        taken.cpu_millicores += row.cpu_millicores
-        taken.memory_bytes += row.memory_mib * MIB
-        taken.pods += 1
-        if with_runs:
-            taken.runs.append(row)
+        for node, is_placed in members_at(row.nodes, row.pods_on):
+            taken = taken_by_node[row.cluster, node]
+            units = row.cards or row.units  # as the pod requests it
+            taken.units[row.resource] += units
+            taken.unplaced[row.resource] += 0 if is_placed else units
+            if is_placed and (devices := given.get((row.pk, node))):
+                taken.given += devices.pop()
+            elif row.cards:
+                taken.coming.append(cards_needed(row))
+            taken.cpu_millicores += row.cpu_millicores
+            taken.memory_bytes += row.memory_mib * MIB
+            taken.pods += 1
+            if with_runs:
+                taken.runs.append(row)

@@ -31,7 +31,7 @@ def decided(walk: Walk) -> Decisions:
     for claim in walk.order:
         if claim.claim not in walk.admitted:
             waits.append(Waits(claim.claim, len(waits) + 1, why.of(claim), units_ahead))
-            units_ahead += claim.need.units
+            units_ahead += claim.units
     return Decisions(
         tuple(walk.admitted.values()), tuple(waits), tuple(walk.lent.reclaims), walk.lent.cancelled
     )
@@ -72,12 +72,18 @@ def kept_now(state: PoolState) -> dict[str, int]:
 def may_last_until(state: PoolState, run: UUID) -> datetime | None:
     """Return until when a run may be extended without taking room kept for others; None: without end."""
     walk = Walk(state)
+    ends = []
     for line in walk.nodes.lines:
-        for one, end in zip(line.runs, line.ends, strict=True):
-            if one.claim == run and end != FOREVER:
-                until = line.holds_until(one.takes, end)
-                return None if until == FOREVER else until
-    return None
+        there = [
+            (one, end)
+            for one, end in zip(line.runs, line.ends, strict=True)
+            if one.claim == run and end != FOREVER
+        ]
+        if there:
+            one, end = there[0]
+            ends.append(line.holds_until(one.takes, end, len(there)))
+    until = min(ends, default=FOREVER)
+    return None if until == FOREVER else until
 
 
 class _Why:
@@ -87,7 +93,7 @@ class _Why:
         self.walk = walk
         self.per_gpu = walk.state.units_per_gpu
         self.numbers = {claim.claim: number for number, claim in enumerate(walk.order)}
-        self.needs = {claim.claim: claim.need for claim in walk.order}
+        self.units = {claim.claim: claim.units for claim in walk.order}
         self._free: dict[Room, NodeLine | Reason] = {}
 
     def of(self, claim: Waiting) -> Reason:
@@ -97,9 +103,21 @@ class _Why:
         reserved = walk.reserved[claim.claim]
         if reserved.is_reclaimed:
             at = reserved.start.replace(second=0, microsecond=0).isoformat()
-            return Reason("waits_for_reclaim", {"gpus": as_gpus(claim.need.units, self.per_gpu), "at": at})
+            return Reason("waits_for_reclaim", {"gpus": as_gpus(claim.units, self.per_gpu), "at": at})
+        if claim.members > 1:
+            return self._of_gang(claim)
         free = self._free_for(claim.need)
         return free if isinstance(free, Reason) else self._kept(claim, free.held)
+
+    def _of_gang(self, claim: Waiting) -> Reason:
+        """Return how many members have room now, or for whom the room of all is kept."""
+        fits = {line: line.free.count(claim.need, claim.members) for line in self.walk.nodes.lines}
+        if sum(fits.values()) >= claim.members:
+            return self._kept(claim, [one for line, number in fits.items() if number for one in line.held])
+        if claim.need.only is not None:
+            return Reason("volume_node_busy", {"on": sorted(claim.need.only)})
+        figures = {"nodes": claim.members, "fitting": sum(fits.values())}
+        return with_out(Reason("no_room_for_all", figures), self.walk.state)
 
     def _free_for(self, need: Room) -> NodeLine | Reason:
         """Return the fullest node that has room for the need now, or the reason that none has."""
@@ -120,9 +138,9 @@ class _Why:
             return Reason("booked", {"from": min(one.start for one in booked).isoformat()})
         number = self.numbers[claim.claim]
         larger = [
-            self.needs[one.owner].units
+            self.units[one.owner]
             for one in held
-            if self.numbers[one.owner] < number and self.needs[one.owner].units > claim.need.units
+            if self.numbers[one.owner] < number and self.units[one.owner] > claim.units
         ]
         if larger:
             return Reason("behind_larger", {"gpus": as_gpus(max(larger), self.per_gpu)})

@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
-from itertools import islice
 from uuid import UUID
 
 from .shares import Share, asked_by, left_of_person
@@ -32,8 +31,8 @@ def within_own(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
     own, at_their_limit = set(), set()
     for claim in sorted(state.waiting, key=_in_tenant):
         nominal = state.tenants[claim.tenant].nominal_units
-        together = used[claim.tenant] + claim.need.units
-        if nominal is None or not claim.need.units or together <= nominal:
+        together = used[claim.tenant] + claim.units
+        if nominal is None or not claim.units or together <= nominal:
             own.add(claim.claim)
         if _is_at_limit_of_person(state, claim):
             at_their_limit.add((claim.tenant, claim.user))
@@ -55,7 +54,7 @@ def promised(state: PoolState) -> set[UUID]:
     return {
         claim.claim
         for claim in state.waiting
-        if claim.claim in asked_for and claim.need.units <= (state.tenants[claim.tenant].nominal_units or 0)
+        if claim.claim in asked_for and claim.units <= (state.tenants[claim.tenant].nominal_units or 0)
     }
 
 
@@ -68,13 +67,15 @@ def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
     waiting = sorted(state.waiting, key=_in_tenant)
     found: set[UUID] = set()
     for booking in begun:
-        suiting = (
-            claim.claim
-            for claim in waiting
-            if claim.tenant == booking.tenant and 0 < claim.need.units <= booking.units_each
-            if claim.claim not in found and claim.claim not in stand_by
-        )
-        found |= set(islice(suiting, max(booking.places - used[booking.booking], 0)))
+        left = booking.places - used[booking.booking]
+        for claim in waiting:
+            if left <= 0:
+                break
+            suits = claim.tenant == booking.tenant and 0 < claim.need.units <= booking.units_each
+            is_able = claim.claim not in found and claim.claim not in stand_by
+            if suits and is_able and claim.members <= left:  # a place for each member
+                found.add(claim.claim)
+                left -= claim.members
     return found
 
 
@@ -99,7 +100,7 @@ def ordered(
         for claim in _fairly(classes[key], use):
             queue.append(claim)
             if claim.claim not in stand_by:
-                use[claim.tenant] += claim.need.units * per_weight[claim.tenant]
+                use[claim.tenant] += claim.units * per_weight[claim.tenant]
     return queue
 
 

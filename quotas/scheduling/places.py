@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import groupby
 from uuid import UUID
 
-from .reclaim import BOOKING_BEGINS, Need, Preemption
+from .loans import Need
+from .reclaim import BOOKING_BEGINS, Preemption
 from .state import Booked, Card, PoolState, Room, Waiting
 from .timeline import Held, NodeLine, Nodes, Rank, after
 
@@ -53,21 +55,36 @@ class Places:
             if preempt:
                 self.lent.has_turn(booking.booking)
 
-    def take_one(self, claim: Waiting) -> Place | None:
-        """Take a place of the tenant's bookings that has begun and suits the claim; None if there is none."""
-        for place in reversed(
-            self._places[claim.tenant]
-        ):  # the last: the others would be kept without it too
-            if place.held.start > self.now or claim.need.units > place.booking.units_each:
-                continue
-            self.nodes.unhold(place.line, place.held)
-            until = min(after(self.now, claim.lasts), place.booking.ends_at)
-            if place.line.free.holds(claim.need) and place.line.holds_until(claim.need, self.now) >= until:
-                self._places[claim.tenant].remove(place)
-                self.used[place.booking.booking] += 1
-                return place
-            self.nodes.hold(place.line, place.held)
-        return None
+    def take(self, claim: Waiting) -> list[Place]:
+        """Take a place for each member of the claim, of one of its tenant's bookings that has begun; or none."""
+        latest_first = reversed(self._places[claim.tenant])  # the others would be kept without the last, too
+        for booking, places in groupby(latest_first, lambda place: place.booking):
+            taken: list[Place] = []
+            for place in places:
+                if place.held.start > self.now or claim.need.units > booking.units_each:
+                    continue
+                self.nodes.unhold(place.line, place.held)
+                if not self._suits(claim, place, beside=taken):
+                    self.nodes.hold(place.line, place.held)
+                    continue
+                taken.append(place)
+                if len(taken) == claim.members:
+                    for used in taken:
+                        self._places[claim.tenant].remove(used)
+                    self.used[booking.booking] += claim.members
+                    return taken
+            for place in taken:
+                self.nodes.hold(place.line, place.held)
+        return []
+
+    def _suits(self, claim: Waiting, place: Place, beside: list[Place]) -> bool:
+        """Return True if a member may start there, beside those on the places taken already."""
+        members = 1 + sum(other.line is place.line for other in beside)
+        until = min(after(self.now, claim.lasts), place.booking.ends_at)
+        return (
+            place.line.free.count(claim.need, members) == members
+            and place.line.holds_until(claim.need, self.now, members) >= until
+        )
 
     def _keep(self, booking: Booked, need: Room, *, preempt: bool) -> None:
         start = max(booking.starts_at, self.now)
@@ -89,7 +106,7 @@ class Places:
         if may_preempt and ranked[0] and self._is_within_own(booking.tenant):
             wanted = Need(need, lasts, start, spares=booking.tenant)
             got = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS)
-            line = got.node if got else line
+            line = got.nodes[0] if got else line
         held = Held(booking.booking, need, start, booking.ends_at, is_booking=True)
         self.nodes.hold(line, held)
         self._places[booking.tenant].append(Place(booking, line, held))

@@ -3,57 +3,40 @@
 The fewest runs are chosen, of these the youngest, whose end makes the need fit on one node; runs preempted before are
 not counted. No tenant falls below its own share, except by its last run: a run partly on its own GPUs is preempted
 where no other end would do, or an owner could wait for ever. A preemption that is not needed is cancelled.
+
+A claim of several members is preempted as a whole: it counts as that many runs, and all of its units come back, on all
+of its nodes. For a waiting claim of several members, the nodes that give most room for the fewest runs are cleared.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from itertools import combinations
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain, combinations
+from operator import itemgetter
 from uuid import UUID
 
-from .state import PoolState, Reclaim, Room, Run, Waiting
-from .timeline import NodeLine, Nodes, Rank, Spot
+from .gangs import Gangs
+from .loans import BorrowedRun, Clearing, Need, all_back, ends_on
+from .state import PoolState, Reclaim, Waiting
+from .timeline import NodeLine, Rank, Spot
 
 OWNER_WAITS, BOOKING_BEGINS = "owner_waits", "booking_begins"
 # Up to so many runs of a node, every combination is tried.
 TRY_ALL_OF = 8
 
 
-@dataclass(frozen=True)
-class Need:
-    """Need to make room for, the latest time for it, and the runs that are left alone."""
-
-    need: Room
-    lasts: timedelta | None
-    by: datetime
-    # Runs of a higher priority, and of the tenant `spares`, are left alone.
-    priority: int | None = None
-    spares: UUID | None = None
-    # Runs partly on their tenant's own units may be preempted.
-    with_partly_own: bool = False
-
-
-@dataclass(frozen=True)
-class BorrowedRun:
-    """A run on units that its tenant borrows, all or some of them."""
-
-    run: Run
-    number: int  # of the run on its node
-    units: int
-    is_preempted: bool
-    returns_at: datetime  # if it is preempted, or was
-    # Lower for younger runs.
-    age: tuple[float, UUID]
+# Loans to preempt, and the node that they make room on; None: all nodes that they are on.
+Chosen = tuple[NodeLine | None, list[BorrowedRun]]
 
 
 class Preemption:
     """Units that tenants hold beyond their own, and the runs that may be preempted for them."""
 
-    def __init__(self, state: PoolState, nodes: Nodes, stand_by: Container[UUID]) -> None:
-        self.nodes = nodes
+    def __init__(self, state: PoolState, gangs: Gangs, stand_by: Container[UUID]) -> None:
+        self.gangs, self.nodes = gangs, gangs.nodes
         self.grace_ends = state.now + state.grace
         self.over = {
             tenant: quota.used_units - quota.nominal_units
@@ -61,32 +44,39 @@ class Preemption:
             if quota.nominal_units is not None
         }
         self._preempted: set[UUID] = set()
-        for line in nodes.lines:
-            for run, end in zip(line.runs, line.ends, strict=True):
-                if run.in_pool and end <= self.grace_ends:  # by itself, or it was stopped already
-                    if run.tenant in self.over:
-                        self.over[run.tenant] -= run.takes.units
-                elif run.in_pool and run.reclaim_at is not None:
-                    self._preempted.add(run.claim)
+        self._members_at: defaultdict[UUID, list[tuple[NodeLine, int]]] = defaultdict(list)
+        for line in self.nodes.lines:
+            self._read_runs(line)
         self._loans: dict[str, list[BorrowedRun]] = {}
         self._at_best: dict[str, list[tuple[int, Rank]]] = {}
         self._lines_of: defaultdict[UUID, list[NodeLine]] = defaultdict(list)
-        for line in nodes.lines:
+        for line in self.nodes.lines:
             self._look_at(line)
             for tenant in {run.tenant for run in line.runs if run.in_pool}:
                 self._lines_of[tenant].append(line)
         self._without_loans: dict[str, tuple[int, NodeLine]] = {}
-        # Node on which each beneficiary of an earlier preemption waits; until its turn no other claim counts on it.
+        # Nodes on which each beneficiary of an earlier preemption waits; until its turn no other claim counts on them.
         waiting = {claim.claim for claim in state.waiting if claim.claim not in stand_by}
         waiting |= {booking.booking for booking in state.bookings}
-        self._waits_on = {
-            loan.run.reclaim_for: line
-            for line in nodes.lines
-            for loan in self._loans[line.name]
-            if loan.is_preempted and loan.run.reclaim_for in waiting
-        }
+        self._waits_on: defaultdict[UUID | None, list[NodeLine]] = defaultdict(list)
+        for line in self.nodes.lines:
+            preempted = (loan for loan in self._loans[line.name] if loan.is_preempted)
+            for beneficiary in dict.fromkeys(loan.run.reclaim_for for loan in preempted):
+                if beneficiary in waiting:
+                    self._waits_on[beneficiary].append(line)
         self._kept: set[UUID] = set()
         self.reclaims: list[Reclaim] = []
+
+    def _read_runs(self, line: NodeLine) -> None:
+        """Note the runs that were preempted, and where claims of several members are."""
+        for number, (run, end) in enumerate(zip(line.runs, line.ends, strict=True)):
+            if run.members > 1:
+                self._members_at[run.claim].append((line, number))
+            if run.in_pool and end <= self.grace_ends:  # by itself, or it was stopped already
+                if run.tenant in self.over:
+                    self.over[run.tenant] -= run.takes.units
+            elif run.in_pool and run.reclaim_at is not None:
+                self._preempted.add(run.claim)
 
     @property
     def cancelled(self) -> tuple[UUID, ...]:
@@ -99,12 +89,14 @@ class Preemption:
         """Preempt the runs it takes. Return where and when the need then fits; None: no end would do."""
         found = self._preempted_before(wanted, beneficiary)
         if found is None and may_preempt:
-            found = self._fewest(wanted) or self._fewest(replace(wanted, with_partly_own=True))
+            find = self._fewest if wanted.members == 1 else self._enough_for_all
+            found = find(wanted) or find(replace(wanted, with_partly_own=True))
         if found is None:
             return None
         line, chosen = found
-        self.nodes.end_sooner(line, {loan.number: loan.returns_at for loan in chosen})
-        self._look_at(line)
+        for at in dict.fromkeys(at for loan in chosen for at, _number in loan.places):
+            self.nodes.end_sooner(at, ends_on(at, chosen))
+            self._look_at(at)
         for loan in chosen:
             self.over[loan.run.tenant] -= loan.units
             self._kept.add(loan.run.claim)
@@ -113,38 +105,50 @@ class Preemption:
         for tenant in {loan.run.tenant for loan in chosen}:
             if self.over[tenant] <= 0:
                 self._look_at_all_of(tenant)
-        return Spot(line, line.earliest(wanted.need, wanted.lasts, _all_back(chosen, wanted)))
+        back = all_back(chosen, wanted)
+        if line is None:
+            return self.gangs.first_fit(wanted.need, wanted.lasts, wanted.members, back)
+        return Spot((line,), line.earliest(wanted.need, wanted.lasts, back))
 
     def starts(self, claim: Waiting, until: datetime) -> None:
         """Count a started claim in its tenant's use; the tenant may begin to borrow."""
         before = self.over.get(claim.tenant)
         if before is None or until <= self.grace_ends:
             return
-        self.over[claim.tenant] = before + claim.need.units
+        self.over[claim.tenant] = before + claim.units
         if before <= 0 < self.over[claim.tenant]:
             self._look_at_all_of(claim.tenant)
 
     def has_turn(self, beneficiary: UUID) -> None:
         """Open the units preempted for this beneficiary to all: its turn has come."""
-        line = self._waits_on.pop(beneficiary, None)
-        if line is not None:
+        for line in self._waits_on.pop(beneficiary, ()):
             self.nodes.changed(line)
 
-    def _preempted_before(self, wanted: Need, beneficiary: UUID) -> tuple[NodeLine, list[BorrowedRun]] | None:
+    def _preempted_before(self, wanted: Need, beneficiary: UUID) -> Chosen | None:
         """Return an earlier preemption for it if that still suffices, even if another would be better now."""
-        line = self._waits_on.get(beneficiary)
+        lines = self._waits_on.get(beneficiary, [])
         self.has_turn(beneficiary)
-        if line is None:
-            return None
         wanted = replace(wanted, with_partly_own=True)  # the earlier choice may have had such runs
-        loans = [
-            loan
-            for loan in self._loans[line.name]
-            if loan.run.reclaim_for == beneficiary and self._may_be_preempted(loan, line, wanted)
-        ]
-        if not (loans and self._are_lent(loans, wanted) and self._would_fit(line, loans, wanted)):
-            return None
-        return line, self._without_needless(line, loans, wanted)
+        for some in [[line] for line in lines] if wanted.members == 1 else [lines]:
+            loans = [
+                loan
+                for loan in self._loans_on(some)
+                if loan.run.reclaim_for == beneficiary and self._may_be_preempted(loan, wanted)
+            ]
+            if not (loans and self._are_lent(loans, wanted)):
+                continue
+            if wanted.members > 1:
+                for time in (all_back(loans, wanted), max(wanted.by, self.grace_ends)):
+                    clearing = Clearing(self.nodes.lines, wanted, time)
+                    if clearing.is_enough_without(loans):
+                        return None, clearing.without_needless(loans)
+            elif self._would_fit(some[0], loans, wanted):
+                return some[0], self._without_needless(some[0], loans, wanted)
+        return None
+
+    def _loans_on(self, lines: Iterable[NodeLine]) -> list[BorrowedRun]:
+        """Return the loans on these nodes, each once."""
+        return list({loan.run.claim: loan for line in lines for loan in self._loans[line.name]}.values())
 
     def _look_at_all_of(self, tenant: UUID) -> None:
         """Rank a tenant's nodes again: it began or ceased to borrow."""
@@ -158,25 +162,28 @@ class Preemption:
 
     def _loans_of(self, line: NodeLine) -> list[BorrowedRun]:
         """Return the loans, youngest first."""
-        loans = (
-            BorrowedRun(
-                run,
-                number,
-                run.takes.units,
-                is_preempted=run.reclaim_at is not None,
-                returns_at=run.reclaim_at or self.grace_ends,
-                age=(-run.admitted_at.timestamp(), run.claim),
-            )
-            for number, run in enumerate(line.runs)
-            if run.in_pool
-            and run.booking is None
-            and run.takes.units
-            and self.over.get(run.tenant, 0) > 0
-            and line.ends[number] > self.grace_ends
-        )
-        return sorted(loans, key=lambda loan: loan.age)
+        loans: dict[UUID, BorrowedRun] = {}
+        for number, run in enumerate(line.runs):
+            if (
+                run.in_pool
+                and run.booking is None
+                and run.takes.units
+                and self.over.get(run.tenant, 0) > 0
+                and line.ends[number] > self.grace_ends
+                and run.claim not in loans
+            ):
+                places = self._members_at[run.claim] if run.members > 1 else [(line, number)]
+                loans[run.claim] = BorrowedRun(
+                    run,
+                    tuple(places),
+                    is_preempted=run.reclaim_at is not None,
+                    returns_at=run.reclaim_at or self.grace_ends,
+                    age=(-run.admitted_at.timestamp(), run.claim),
+                    units_here=run.takes.units * sum(at is line for at, _number in places),
+                )
+        return sorted(loans.values(), key=lambda loan: loan.age)
 
-    def _fewest(self, wanted: Need) -> tuple[NodeLine, list[BorrowedRun]] | None:
+    def _fewest(self, wanted: Need) -> Chosen | None:
         def at_best(line: NodeLine) -> Rank | None:
             return self._fewest_at_best(line, wanted)
 
@@ -184,8 +191,9 @@ class Preemption:
             chosen = self._fewest_of(line, wanted)
             if chosen is None:
                 return None
-            ages = tuple(loan.age[0] for loan in chosen if not loan.is_preempted)
-            return len(ages), ages, tuple(loan.run.claim for loan in chosen)
+            new = [loan for loan in chosen if not loan.is_preempted]
+            ages = tuple(loan.age[0] for loan in new)
+            return _runs_in(new), ages, tuple(loan.run.claim for loan in chosen)
 
         for_bound = "loans", wanted.need.units, bool(wanted.need.cards), wanted.by
         while max(self.over.values(), default=0) > 0:
@@ -197,6 +205,31 @@ class Preemption:
             if self._are_lent(chosen, wanted):
                 return line, chosen
             self.nodes.changed(line)  # ranked before other runs of these tenants were preempted
+        return None
+
+    def _enough_for_all(self, wanted: Need) -> Chosen | None:
+        """Return loans whose end gives room for all members: node after node, the cheapest first, and no needless."""
+        clearing = Clearing(self.nodes.lines, wanted, max(wanted.by, self.grace_ends))
+        loans_on = {
+            line: [
+                loan
+                for loan in self._loans[line.name]
+                if self._may_be_preempted(loan, wanted) and loan.run.reclaim_for not in self._waits_on
+            ]
+            for line in self.nodes.lines
+        }
+        costs = ((clearing.cost(line, loans), line) for line, loans in loans_on.items() if loans)
+        chosen: dict[UUID, BorrowedRun] = {}
+        of_tenant: defaultdict[UUID, list[BorrowedRun]] = defaultdict(list)
+        for _cost, line in sorted((found for found in costs if found[0]), key=itemgetter(0)):
+            for loan in loans_on[line]:
+                others = of_tenant[loan.run.tenant]
+                if loan.run.claim not in chosen and self._are_lent([*others, loan], wanted):
+                    chosen[loan.run.claim] = loan
+                    others.append(loan)
+                    clearing.end(loan)
+            if clearing.is_enough:
+                return None, clearing.without_needless([*chosen.values()])
         return None
 
     def _fewest_at_best(self, line: NodeLine, wanted: Need) -> Rank | None:
@@ -213,7 +246,7 @@ class Preemption:
         loans = [
             loan
             for loan in self._loans[line.name]
-            if self._may_be_preempted(loan, line, wanted) and loan.run.reclaim_for not in self._waits_on
+            if self._may_be_preempted(loan, wanted) and loan.run.reclaim_for not in self._waits_on
         ]
         if not loans or not self._would_fit_at_best(line, wanted):
             return None
@@ -229,8 +262,10 @@ class Preemption:
     ) -> Iterator[list[BorrowedRun]]:
         """Yield choices of loans: the fewest first, then the youngest."""
         if len(loans) <= TRY_ALL_OF:
-            for number in range(len(loans) + 1):
-                yield from (list(some) for some in combinations(loans, number))
+            numbers = range(len(loans) + 1)
+            some = chain.from_iterable(combinations(loans, number) for number in numbers)
+            is_mixed = any(loan.run.members > 1 for loan in loans)
+            yield from map(list, sorted(some, key=_runs_in) if is_mixed else some)
         else:
             largest = sorted(loans, key=lambda loan: -loan.units)
             lent = self._as_many_as_lent(preempted + largest, wanted)[len(preempted) :]
@@ -251,12 +286,13 @@ class Preemption:
                 chosen = others
         return sorted(chosen, key=lambda loan: loan.age)
 
-    def _may_be_preempted(self, loan: BorrowedRun, line: NodeLine, wanted: Need) -> bool:
+    def _may_be_preempted(self, loan: BorrowedRun, wanted: Need) -> bool:
+        line, number = loan.places[0]
         return (
             loan.run.tenant != wanted.spares
             and self._are_lent([loan], wanted)
             and (wanted.priority is None or loan.run.priority <= wanted.priority)
-            and line.ends[loan.number] > self.grace_ends
+            and line.ends[number] > self.grace_ends
         )
 
     def _are_lent(self, chosen: Iterable[BorrowedRun], wanted: Need) -> bool:
@@ -272,33 +308,31 @@ class Preemption:
         """Return True if the need would fit once all loans ended."""
         version = self.nodes.version(line)
         if self._without_loans.get(line.name, (None, line))[0] != version:
-            ends = {
-                loan.number: min(loan.returns_at, line.ends[loan.number]) for loan in self._loans[line.name]
-            }
-            self._without_loans[line.name] = version, line.with_ends(ends)
+            ends = ends_on(line, self._loans[line.name])
+            sooner = {number: min(end, line.ends[number]) for number, end in ends.items()}
+            self._without_loans[line.name] = version, line.with_ends(sooner)
         _version, trial = self._without_loans[line.name]
         return trial.earliest(wanted.need, wanted.lasts, wanted.by) <= max(wanted.by, self.grace_ends)
 
     def _would_fit(self, line: NodeLine, chosen: list[BorrowedRun], wanted: Need) -> bool:
         by = max(wanted.by, self.grace_ends)
-        units = line.room_at(by).units + sum(loan.units for loan in chosen)
+        units = line.room_at(by).units + sum(loan.units_here for loan in chosen)
         if not wanted.need.cards and units < wanted.need.units:
             return False
-        trial = line.with_ends({loan.number: loan.returns_at for loan in chosen})
-        return trial.earliest(wanted.need, wanted.lasts, _all_back(chosen, wanted)) <= by
+        trial = line.with_ends(ends_on(line, chosen))
+        return trial.earliest(wanted.need, wanted.lasts, all_back(chosen, wanted)) <= by
 
 
-def _all_back(chosen: Iterable[BorrowedRun], wanted: Need) -> datetime:
-    """Return the start: the time at which all preempted units have come back."""
-    return max([wanted.by, *(loan.returns_at for loan in chosen)])
+def _runs_in(loans: Iterable[BorrowedRun]) -> int:
+    return sum(loan.run.members for loan in loans)
 
 
 def _units_by_rank(loans: list[BorrowedRun]) -> list[tuple[int, Rank]]:
-    """Return the most units that come back for each rank: none, this one, two … new preemptions."""
-    units = sum(loan.units for loan in loans if loan.is_preempted)
-    new = [loan for loan in loans if not loan.is_preempted]
-    largest = sorted((loan.units for loan in new), reverse=True)
-    ages = tuple(loan.age[0] for loan in new)
-    ones: list[tuple[int, Rank]] = [(units + loan.units, (1, (loan.age[0],))) for loan in new]
+    """Return the most units that come back on the node for each rank: none, this one, two … new preemptions."""
+    units = sum(loan.units_here for loan in loans if loan.is_preempted)
+    new = [(loan.units_here, loan.age[0]) for loan in loans if not loan.is_preempted]
+    largest = sorted((back for back, _age in new), reverse=True)
+    ages = tuple(age for _back, age in new)
+    ones: list[tuple[int, Rank]] = [(units + back, (1, (age,))) for back, age in new]
     more = [(units + sum(largest[:number]), (number, ages[:number])) for number in range(2, len(new) + 1)]
     return [(units, (0, ())), *ones, *more]

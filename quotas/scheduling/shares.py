@@ -20,8 +20,14 @@ NAMES = ("gpus", "cpu", "memory", "workspaces")
 
 
 def asked_by(claim: Waiting) -> Amounts:
-    need = claim.need
-    return need.units, need.cpu_millicores, need.memory_mib, int(claim.is_workspace)
+    """Return what all members of the claim ask for together."""
+    need, members = claim.need, claim.members
+    return (
+        claim.units,
+        need.cpu_millicores * members,
+        need.memory_mib * members,
+        int(claim.is_workspace),
+    )
 
 
 def left_of_tenant(quota: TenantQuota) -> Left:

@@ -60,6 +60,29 @@ class Room:
             and self.pods >= need.pods
         )
 
+    def count(self, need: Room, most: int) -> int:
+        """Return how many such needs fit here beside each other, up to `most`."""
+        if not self.holds(need):
+            return 0
+        if most == 1:
+            return 1
+        if need.cards:
+            return self._count_by_card(need, most)
+        amounts = (
+            (self.units, need.units),
+            (self.cpu_millicores, need.cpu_millicores),
+            (self.memory_mib, need.memory_mib),
+            (self.pods, need.pods),
+        )
+        return min(most, *(have // asked for have, asked in amounts if asked))
+
+    def _count_by_card(self, need: Room, most: int) -> int:
+        """Take one after the other: what is left on each card decides."""
+        left, found = self, 0
+        while found < most and left.holds(need):
+            left, found = left - need, found + 1
+        return found
+
     def may_be_for(self, need: Room) -> bool:
         """Return True if the need's volumes can be mounted on this node."""
         return need.only is None or self.node in need.only
@@ -120,7 +143,11 @@ def _cards_plus(cards: tuple[Card, ...], back: tuple[Card, ...], whole: tuple[Ca
 
 @dataclass(frozen=True)
 class Run:
-    """An admitted claim on a node of the pool; it belongs to this pool or to another that shares the node."""
+    """A member of an admitted claim on a node of the pool; it belongs to this pool or to another that shares the node.
+
+    Most claims have one. A claim of several has as many runs with its id, on one or several nodes, which start and end
+    together.
+    """
 
     claim: UUID
     tenant: UUID
@@ -139,6 +166,12 @@ class Run:
     is_workspace: bool = True
     # No claim of a lower priority preempts it.
     priority: int = 0
+    # Number of all members of its claim, also on nodes that are not in the snapshot.
+    members: int = 1
+
+    @property
+    def all_units(self) -> int:
+        return self.takes.units * self.members
 
 
 @dataclass(frozen=True)
@@ -195,6 +228,13 @@ class Waiting:
     lasts: timedelta | None = None
     returns_first: bool = False
     leases: tuple[Lease, ...] = ()
+    # It starts with all of these at once, each with this need, or waits.
+    members: int = 1
+
+    @property
+    def units(self) -> int:
+        """Units of all members together."""
+        return self.need.units * self.members
 
 
 @dataclass(frozen=True)
@@ -271,10 +311,15 @@ class PoolState:
 @dataclass(frozen=True)
 class Admitted:
     claim: UUID
-    node: str
+    # Node of each member; a node may have several.
+    nodes: tuple[str, ...]
     booking: UUID | None = None
     # Latest end: from then on its room is kept for a booking or a waiting claim.
     must_end_at: datetime | None = None
+
+    @property
+    def node(self) -> str:
+        return self.nodes[0]
 
 
 @dataclass(frozen=True)

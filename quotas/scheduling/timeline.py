@@ -100,35 +100,35 @@ class NodeLine:
             self._first_with[units] = next((at for at, room in steps if room.units >= units), FOREVER)
         return self._first_with[units]
 
-    def earliest_if_lucky(self, need: Room) -> datetime:
-        """Return the first time at which the need might fit, if all that has no known end were gone now."""
+    def earliest_if_lucky(self, need: Room, members: int = 1) -> datetime:
+        """Return the first time at which so many needs might fit, if all that has no known end were gone now."""
         for at, room in zip(self.times, self.rooms, strict=True):
-            if room.with_back(self.endless, self.whole).holds(need):
+            if room.with_back(self.endless, self.whole).count(need, members) >= members:
                 return at
         return self.times[0]
 
-    def holds_until(self, need: Room, start: datetime) -> datetime:
-        """Return the time until which the need fits from `start` on; `start` itself if it does not fit."""
+    def holds_until(self, need: Room, start: datetime, members: int = 1) -> datetime:
+        """Return the time until which so many needs fit from `start` on; `start` itself if they do not fit."""
         first = self._index(start)
         for at in range(first, len(self.times)):
-            if not self.rooms[at].holds(need):
+            if self.rooms[at].count(need, members) < members:
                 return max(self.times[at], start)
         return FOREVER
 
     def room_at(self, time: datetime) -> Room:
         return self.rooms[self._index(time)]
 
-    def lacks(self, need: Room, time: datetime = FOREVER) -> tuple[int, int, int, int]:
-        """Return what is missing of the need at a time. Only an end on this node reduces it."""
+    def lacks(self, need: Room, time: datetime = FOREVER, members: int = 1) -> tuple[int, int, int, int]:
+        """Return what is missing for so many needs at a time. Only an end on this node reduces it."""
         room = self.room_at(time)
-        units = need.units - room.units
+        units = members * need.units - room.units
         if need.cards:
-            units = len(need.cards) - sum(card.holds(need.cards[0]) for card in room.cards)
+            units = members * len(need.cards) - sum(card.holds(need.cards[0]) for card in room.cards)
         return (
             max(units, 0),
-            max(need.cpu_millicores - room.cpu_millicores, 0),
-            max(need.memory_mib - room.memory_mib, 0),
-            max(need.pods - room.pods, 0),
+            max(members * need.cpu_millicores - room.cpu_millicores, 0),
+            max(members * need.memory_mib - room.memory_mib, 0),
+            max(members * need.pods - room.pods, 0),
         )
 
     def hold(self, held: Held) -> None:
@@ -170,9 +170,9 @@ class NodeLine:
 
 @dataclass(frozen=True)
 class Spot:
-    """Node and time from which a need fits; FOREVER if no known end makes it fit."""
+    """Node of each member and the time from which all fit; FOREVER if no known end makes them fit."""
 
-    node: NodeLine
+    nodes: tuple[NodeLine, ...]
     start: datetime
 
 
@@ -215,7 +215,7 @@ class Nodes:
             return (FOREVER, *line.lacks(need)) if start == FOREVER else (start,)
 
         found = self.best(((need, lasts is None), lasts), at_best, rank)
-        return Spot(found[1], found[0][0]) if found else None
+        return Spot((found[1],), found[0][0]) if found else None
 
     def first_fit_from(self, need: Room, lasts: timedelta | None, not_before: datetime) -> Spot | None:
         """Return the same as `first_fit`, not before a time."""
@@ -226,7 +226,7 @@ class Nodes:
         for line in self.lines:  # by name, so the first of equals
             start = line.earliest(need, lasts, not_before)
             if found is None or start < found.start:
-                found = Spot(line, start)
+                found = Spot((line,), start)
             if start == not_before:
                 break
         return found

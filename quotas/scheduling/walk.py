@@ -4,6 +4,7 @@ Later claims cannot use a reservation, so no claim is delayed by a later one (co
 starts now if it fits beside all reservations, or is certain to end before them. If nobody knows when a run ends, the
 node that lacks least is reserved from the first moment at which it might have room.
 
+A claim of several members has all of them at once, on nodes that it reserves as one (`gangs.py`).
 A claim that waits for a volume reserves nothing but its turn there.
 A claim at a limit of its tenant or person reserves nothing, and holds back later claims that need more of that limit.
 A claim that no node could ever hold, that is in back-off or out of budget, holds back nobody.
@@ -11,14 +12,18 @@ A claim that no node could ever hold, that is in back-off or out of budget, hold
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from .gangs import Gangs
 from .leases import Leases
+from .loans import Need
 from .order import ordered, promised, with_a_place, within_own
 from .places import Places
-from .reclaim import OWNER_WAITS, Need, Preemption
+from .reclaim import OWNER_WAITS, Preemption
 from .shares import Shares, asked_by
 from .state import Admitted, PoolState, Reason, Run, Waiting
 from .timeline import FOREVER, EndsOf, Held, NodeLine, Nodes, Spot, after, known_end
@@ -27,9 +32,8 @@ from .why import backs_off, limit_full, standing_by
 
 @dataclass(frozen=True)
 class Reserved:
-    """Node and time reserved for a claim that waits for room; FOREVER if no known end gives that room."""
+    """Time reserved for a claim that waits for room; FOREVER if no known end gives that room."""
 
-    line: NodeLine
     start: datetime
     # Borrowed runs are preempted for it.
     is_reclaimed: bool = False
@@ -52,7 +56,8 @@ class Walk:
         self.order = ordered(state, self.own | self.promised, booked, self.standing_by)
         self.nodes = Nodes(state.nodes, end_of, state.now)
         self.shares = Shares(state, end_of)
-        self.lent = Preemption(state, self.nodes, self.standing_by)
+        self.gangs = Gangs(self.nodes)
+        self.lent = Preemption(state, self.gangs, self.standing_by)
         self.places = Places(state, self.nodes, self.lent)
         self.admitted: dict[UUID, Admitted] = {}
         self.reserved: dict[UUID, Reserved] = {}
@@ -78,30 +83,30 @@ class Walk:
             self.limited[claim.claim] = limit
             self._keep_preemption(claim)
             return True
-        place = self.places.take_one(claim)
-        if place is not None:
-            self._start(claim, place.line, place.booking.booking)
-        return place is not None
+        places = self.places.take(claim)
+        if places:
+            self._start(claim, [place.line for place in places], places[0].booking.booking)
+        return bool(places)
 
     def _turn(self, claim: Waiting) -> None:
         if self._takes_its_place(claim):
             return
-        spot = self.nodes.first_fit(claim.need, claim.lasts)
+        spot = self.gangs.first_fit(claim.need, claim.lasts, claim.members)
         assert spot is not None  # otherwise it would be on standby
         if spot.start == self.now:
-            self._start(claim, spot.node)
+            self._start(claim, spot.nodes)
             return
         may_preempt = claim.claim in self.own
         got = self._preempt(claim, may_preempt=may_preempt) if spot.start > self.lent.grace_ends else None
         spot = got or spot
-        self.reserved[claim.claim] = Reserved(spot.node, spot.start, is_reclaimed=got is not None)
-        self.keep(claim, spot.node, spot.start)
+        self.reserved[claim.claim] = Reserved(spot.start, is_reclaimed=got is not None)
+        self.keep(claim, spot)
 
     def _preempt(self, claim: Waiting, *, may_preempt: bool) -> Spot | None:
         """Preempt borrowed runs so that the claim fits within the grace time. Return where and when, or None."""
         if not claim.need.units or not (may_preempt or claim.claim in self.promised):
             return None
-        wanted = Need(claim.need, claim.lasts, self.now, claim.priority)
+        wanted = Need(claim.need, claim.lasts, self.now, claim.priority, members=claim.members)
         return self.lent.get_back(wanted, claim.claim, OWNER_WAITS, may_preempt=may_preempt)
 
     def _keep_preemption(self, claim: Waiting) -> None:
@@ -109,23 +114,32 @@ class Walk:
         if claim.claim in self.promised and self.shares.earliest(claim, self.now) <= self.lent.grace_ends:
             got = self._preempt(claim, may_preempt=False)
             if got is not None:
-                self.keep(claim, got.node, got.start)
+                self.keep(claim, got)
 
-    def _start(self, claim: Waiting, line: NodeLine, booking: UUID | None = None) -> None:
-        kept_from = line.holds_until(claim.need, self.now)
+    def _start(self, claim: Waiting, lines: Sequence[NodeLine], booking: UUID | None = None) -> None:
+        """Start all members of a claim, each on its node."""
+        kept_from = min(
+            line.holds_until(claim.need, self.now, members) for line, members in Counter(lines).items()
+        )
         until = min(after(self.now, claim.lasts), kept_from)
-        self.nodes.start(line, Held(claim.claim, claim.need, self.now, until))
+        for line in lines:
+            self.nodes.start(line, Held(claim.claim, claim.need, self.now, until))
         self.shares.keep(claim, self.now, until)
         self.lent.starts(claim, until)
         self.leases.take(claim)
         must_end_at = None if kept_from == FOREVER else kept_from
-        self.admitted[claim.claim] = Admitted(claim.claim, line.name, booking, must_end_at)
+        names = tuple(line.name for line in lines)
+        self.admitted[claim.claim] = Admitted(claim.claim, names, booking, must_end_at)
 
-    def keep(self, claim: Waiting, line: NodeLine, start: datetime) -> None:
-        until = after(start, claim.lasts)
+    def keep(self, claim: Waiting, spot: Spot) -> None:
+        """Reserve the places of all members."""
+        start, until = spot.start, after(spot.start, claim.lasts)
         if start == FOREVER:
-            start = line.earliest_if_lucky(claim.need)
-        self.nodes.hold(line, Held(claim.claim, claim.need, start, until))
+            start = max(
+                line.earliest_if_lucky(claim.need, members) for line, members in Counter(spot.nodes).items()
+            )
+        for line in spot.nodes:
+            self.nodes.hold(line, Held(claim.claim, claim.need, start, until))
         self.shares.keep(claim, start, until)
 
     def later(self, claim: Waiting) -> datetime | None:
@@ -139,12 +153,12 @@ class Walk:
             not_before = claim.not_before
         start = self.shares.earliest(claim, not_before)
         while start != FOREVER:
-            spot = self.nodes.first_fit_from(claim.need, claim.lasts, start)
+            spot = self.gangs.first_fit(claim.need, claim.lasts, claim.members, start)
             if spot is None or spot.start == FOREVER:
                 return None
             start = self.shares.earliest(claim, spot.start)
             if start == spot.start:
-                self.keep(claim, spot.node, start)
+                self.keep(claim, spot)
                 return start
         return None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from uuid import UUID
 
+from .gangs import could_hold
 from .shares import NAMES, Share, asked_by
 from .state import BACK_OFF_MOST, PersonUse, PoolState, Reason, Room, TenantQuota, Waiting, as_gpus
 
@@ -18,21 +19,21 @@ NOTHING_HELD = PersonUse()
 
 def never(claim: Waiting, quota: TenantQuota, units_per_gpu: int) -> Reason | None:
     """Return why limits of the tenant or person can never let the claim start; None if they can."""
-    limit = quota.limit_units
-    if limit == 0 and claim.need.units:
+    limit, (units, cpu_millicores, memory_mib, workspaces) = quota.limit_units, asked_by(claim)
+    if limit == 0 and units:
         return Reason("no_quota")
-    gpus = as_gpus(claim.need.units, units_per_gpu)
-    if limit is not None and claim.need.units > limit:
+    gpus = as_gpus(units, units_per_gpu)
+    if limit is not None and units > limit:
         return Reason("above_quota", {"gpus": gpus, "limit_gpus": as_gpus(limit, units_per_gpu)})
     for name, asked, most in (
-        ("cpu", claim.need.cpu_millicores, quota.limits.cpu_millicores),
-        ("memory", claim.need.memory_mib, quota.limits.memory_mib),
-        ("workspaces", int(claim.is_workspace), quota.limits.workspaces),
+        ("cpu", cpu_millicores, quota.limits.cpu_millicores),
+        ("memory", memory_mib, quota.limits.memory_mib),
+        ("workspaces", workspaces, quota.limits.workspaces),
     ):
         if most is not None and asked > most:
             return Reason(f"above_{name}_limit", {"asked": asked, "limit": most})
     person = quota.people.get(claim.user, NOTHING_HELD)
-    if person.most_gpus is not None and claim.need.units > person.most_gpus * units_per_gpu:
+    if person.most_gpus is not None and units > person.most_gpus * units_per_gpu:
         return Reason("above_person_gpus", {"gpus": gpus, "limit_gpus": person.most_gpus})
     if claim.is_workspace and person.most_workspaces == 0:
         return Reason("above_person_workspaces", {"limit": 0})
@@ -42,7 +43,7 @@ def never(claim: Waiting, quota: TenantQuota, units_per_gpu: int) -> Reason | No
 def limit_full(claim: Waiting, state: PoolState, number: int, share: Share) -> Reason:
     """Return the reason for a full limit: its tenant, or the person in it, holds too much of it."""
     quota, per_gpu, name = state.tenants[claim.tenant], state.units_per_gpu, NAMES[number]
-    gpus = {"gpus": as_gpus(claim.need.units, per_gpu)}
+    gpus = {"gpus": as_gpus(claim.units, per_gpu)}
     if share.user is not None:
         person = quota.people[share.user]
         if name == "workspaces":
@@ -94,10 +95,15 @@ def with_out(lacking: Reason, state: PoolState) -> Reason:
     return Reason(lacking.code, {**lacking.data, "out": dict(state.out)}) if state.out else lacking
 
 
-def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason | None:
-    """Return why none of these rooms could ever hold the need; None if one could."""
+def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int, members: int = 1) -> Reason | None:
+    """Return why these rooms could never hold the need, once for each member; None if they could."""
     if any(room.holds(need) for room in rooms):
-        return None
+        if members == 1 or could_hold(rooms, need, members):
+            return None
+        if need.only is not None:
+            return Reason("volume_node_small", {"on": sorted(need.only)})
+        most = sum(room.count(need, members) for room in rooms)
+        return Reason("no_room_for_so_many", {"nodes": members, "most": most})
     if need.only is not None:
         where = {"on": sorted(need.only)}
         if any(room.may_be_for(need) for room in rooms):
@@ -143,15 +149,16 @@ def _first_lacking(rooms: Iterable[Room], need: Room) -> tuple[str, int, int]:
 def standing_by(state: PoolState) -> Mapping[UUID, Reason]:
     """Return the claims on standby, each with its reason."""
     rooms = [node.without_ours for node in state.nodes]
-    too_large_for_all: dict[Room, Reason | None] = {}
+    too_large_for_all: dict[tuple[Room, int], Reason | None] = {}
     found = {}
     for claim in state.waiting:
-        if claim.need not in too_large_for_all:
-            found_large = too_large(rooms, claim.need, state.units_per_gpu)
+        asked = claim.need, claim.members
+        if asked not in too_large_for_all:
+            found_large = too_large(rooms, claim.need, state.units_per_gpu, claim.members)
             if found_large and claim.need.only and claim.need.only & state.resting:
                 found_large = Reason("volume_node_out", found_large.data)
-            too_large_for_all[claim.need] = found_large and with_out(found_large, state)
-        reason = _reason(state, claim, too_large_for_all[claim.need])
+            too_large_for_all[asked] = found_large and with_out(found_large, state)
+        reason = _reason(state, claim, too_large_for_all[asked])
         if reason is not None:
             found[claim.claim] = reason
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from django import template
-from django.db.models import Count, F, Q
+from django.db.models import F, Q, Sum
+from django.db.models.functions import Coalesce
 
 from accounts.models import Tenant
 from quotas.models import Booking, Claim
@@ -21,7 +22,7 @@ def booked_now(tenant: Tenant, pool: str, units: int) -> Booking | None:
     running = Booking.objects.filter(
         Booking.in_state(Booking.State.RUNNING), tenant=tenant, pool__slug=pool, units_each__gte=units
     )
-    used = Count("claims", filter=Q(claims__state=Claim.State.ADMITTED))
+    used = Coalesce(Sum("claims__members", filter=Q(claims__state=Claim.State.ADMITTED)), 0)
     return running.alias(used=used).filter(used__lt=F("places")).first()
 
 

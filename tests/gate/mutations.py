@@ -73,9 +73,23 @@ MUTATIONS = (
     Mutation(
         "no node is kept for one that waits for room, so that later ones overtake it",
         "quotas/scheduling/walk.py",
-        "        self.keep(claim, spot.node, spot.start)\n",
-        "",
+        "got is not None)\n        self.keep(claim, spot)\n",
+        "got is not None)\n",
         ("tests/quotas/scheduling/test_scheduling.py",),
+    ),
+    Mutation(
+        "a gang starts as soon as one of its members has room",
+        "quotas/scheduling/gangs.py",
+        "            if there >= members:\n",
+        "            if there >= 1:\n",
+        ("tests/quotas/scheduling/test_gangs.py",),
+    ),
+    Mutation(
+        "a gang that is asked back ends on one of its nodes only",
+        "quotas/scheduling/reclaim.py",
+        "places = self._members_at[run.claim] if run.members > 1 else [(line, number)]",
+        "places = [(line, number)]",
+        ("tests/quotas/scheduling/test_gangs.py",),
     ),
     Mutation(
         "GPUs are asked back of runs with a higher priority, not of others",
@@ -186,6 +200,13 @@ MUTATIONS = (
         ("tests/workspaces/ways_in/test_ssh_jump.py",),
     ),
     # Ledger and budgets
+    Mutation(
+        "the ledger counts a gang as one member",
+        "quotas/accounting/ledger.py",
+        "units=claim.all_units,",
+        "units=claim.units,",
+        ("tests/quotas/test_gangs.py",),
+    ),
     Mutation(
         "what runs is counted again from its begin, beside the ledger",
         "quotas/accounting/hours.py",

@@ -141,8 +141,18 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(statements=st.integers(0, 60))
     def look_and_die(self, statements: int) -> None:
+        before = self.released.copy()
         with killed_after(statements):
             self.work()
+        over = Claim.objects.filter(state=Claim.State.RELEASED).values_list("pk", flat=True)
+        happened = {str(pk) for pk in over}  # what else was told was rolled back
+        self.released = Counter(
+            {
+                pk: n if pk in happened else before[pk]
+                for pk, n in self.released.items()
+                if pk in happened | set(before)
+            }
+        )
 
     @rule(calls=st.integers(1, 12), verb=st.sampled_from(["cancel", "retry", "delete"]))
     def look_while_somebody_asks(self, calls: int, verb: str) -> None:

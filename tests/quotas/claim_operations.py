@@ -25,6 +25,7 @@ REQUEST = of(
     who=st.integers(0, 2),
     pool=POOLS,
     gpus=st.sampled_from([1, 1, 1, 2, 3]),
+    nodes=st.sampled_from([1, 1, 2, 2, 3]),
     priority=ONE_OF_TWO,
     minutes=st.sampled_from([None, None, 30, 240]),
     holder=st.integers(0, 11),

@@ -23,12 +23,15 @@ def held(claims: Iterable[Claim]) -> Held:
     sums: Held = Counter()
     for claim in claims:
         tenant = str(claim.tenant_id)
-        sums["GPUs of node", str(claim.pool.cluster_id), claim.node] += claim.units
-        sums["GPUs of tenant in pool", tenant, str(claim.pool_id)] += claim.units
-        sums["CPU of tenant", tenant] += claim.cpu_millicores
-        sums["workspaces of tenant", tenant] += 1
-        sums["GPUs of person", tenant, str(claim.user_id)] += claim.units
-        sums["workspaces of person", tenant, str(claim.user_id)] += 1
+        assert len(claim.nodes) == claim.members, "a part of a claim was placed"
+        for node in claim.nodes:
+            sums["GPUs of node", str(claim.pool.cluster_id), node] += claim.units
+            sums["GPUs of tenant in pool", tenant, str(claim.pool_id)] += claim.units
+            sums["CPU of tenant", tenant] += claim.cpu_millicores
+            sums["GPUs of person", tenant, str(claim.user_id)] += claim.units
+        if claim.holder_kind == Claim.Holder.WORKSPACE:
+            sums["workspaces of tenant", tenant] += 1
+            sums["workspaces of person", tenant, str(claim.user_id)] += 1
     return sums
 
 

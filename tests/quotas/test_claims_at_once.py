@@ -1,9 +1,9 @@
 """Random operations on claims, several at once, each in its own thread and connection, as separate processes.
 
-Two clusters, three pools of which two share nodes, two tenants with quotas, borrowing and bookings, and limits over
-both clusters for the tenants and for each of their people. A process may die in the middle of a transaction. Passes run
-only when Berth itself enqueued them, so a change that forgets to enqueue one is found too. A brute-force oracle checks
-that all claims that could start have started.
+Some claims have several members. Two clusters, three pools of which two share nodes, two tenants with quotas, borrowing
+and bookings, and limits over both clusters for the tenants and for each of their people. A process may die in the
+middle of a transaction. Passes run only when Berth itself enqueued them, so a change that forgets to enqueue one is
+found too. A brute-force oracle checks that all claims that could start have started.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uuid import UUID, uuid5
 
 import pytest
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import BigIntegerField, F, Sum
 from django.utils import timezone
 from django_q.models import OrmQ
 from hypothesis import strategies as st
@@ -55,6 +55,7 @@ LONG_AGO = "2026-01-01T00:00:00Z"
 HOLDERS = UUID("00000000-0000-4000-8000-000000000000")
 
 MINUTE = timedelta(minutes=1)
+BIG = BigIntegerField()
 
 
 MAY_COME_LATE = ("renew", "send_back", "goes_down")
@@ -137,7 +138,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
     # --- operations, each in a thread of its own
 
     def request(
-        self, who: int, pool: int, gpus: int, priority: int, minutes: int | None, holder: int
+        self, who: int, pool: int, gpus: int, nodes: int, priority: int, minutes: int | None, holder: int
     ) -> UUID:
         actor, tenant = self.people[who]
         with transaction.atomic():
@@ -146,6 +147,8 @@ class ClaimsAtOnce(RuleBasedStateMachine):
                 by=actor,
                 tenant=tenant,
                 pool=Pool.objects.get(pk=self.pools[pool].pk),
+                nodes=nodes,
+                holder_kind=Claim.Holder.WORKSPACE if nodes == 1 else Claim.Holder.JOB,
                 priority=priority,
                 max_runtime_minutes=minutes,
                 holder_id=uuid5(HOLDERS, str(holder)),
@@ -249,12 +252,18 @@ class ClaimsAtOnce(RuleBasedStateMachine):
                 passes.on_capacity_changed(found.cluster)
 
     def pod_is_seen(self, which: int) -> None:
+        """See a pod of the claim, or those of the first members of several."""
         claim = self.claim(which)
         if claim.node:
-            pod = PodUsage(cluster=claim.pool.cluster, uid=str(claim.pk), node=claim.node, run=claim.pk)
-            pod.requests = {"cpu": 1000, GPU: claim.units}
+            pods = [
+                PodUsage(
+                    cluster=claim.pool.cluster, uid=f"{claim.pk}-{rank}", name=f"{claim.pk}-{rank}", node=node,
+                    run=claim.pk, requests={"cpu": 1000, GPU: claim.units},
+                )
+                for rank, node in enumerate(claim.nodes[: 1 + which])
+            ]  # fmt: skip
             with transaction.atomic():
-                PodUsage.objects.bulk_create([pod], ignore_conflicts=True)
+                PodUsage.objects.bulk_create(pods, ignore_conflicts=True)
                 passes.on_capacity_changed(claim.pool.cluster)  # as the watcher reports any pod
 
     def pods_are_gone(self) -> None:
@@ -329,11 +338,12 @@ class ClaimsAtOnce(RuleBasedStateMachine):
 
     def succeeds(self, name: str, claim: Claim, successor: Claim) -> None:
         assert all(
-            getattr(successor, kept) == getattr(claim, kept) for kept in ("holder_id", "units", "place")
+            getattr(successor, kept) == getattr(claim, kept)
+            for kept in ("holder_id", "units", "members", "place")
         )
         if name == "renew":
             self.renewed.add(successor.pk)
-            assert successor.node == Claim.objects.get(pk=claim.pk).node
+            assert successor.nodes == Claim.objects.get(pk=claim.pk).nodes
 
     def went_down(self, ended: Claim, successor: Claim) -> None:
         """Check that the successor waits in front, at its old place."""
@@ -348,11 +358,14 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         assert self.signalled.released == dict.fromkeys((c.pk for c in rows if c.state == "released"), 1)
 
     def ledger_has_the_time_of_each_that_ended(self) -> None:
+        """Check the time, and that the units of each member are counted once."""
         ended = Claim.objects.filter(state="released", admitted_at__isnull=False)
-        for claim in ended.annotate(microseconds=Sum("ledger__microseconds", default=0)):
+        of_units = Sum(F("ledger__microseconds") * F("ledger__units"), default=0, output_field=BIG)
+        for claim in ended.annotate(microseconds=Sum("ledger__microseconds", default=0), of_units=of_units):
             assert claim.released_at is not None and claim.admitted_at is not None
             held = max(claim.released_at - claim.admitted_at, timedelta(0))
             assert timedelta(microseconds=int(claim.microseconds)) == held
+            assert timedelta(microseconds=int(claim.of_units)) == held * claim.units * claim.members
 
     def becomes_quiet(self) -> None:
         """Work off the task queue without new requests (a tick only if a pass was lost). Then nobody waits in vain."""

@@ -80,6 +80,7 @@ def test_a_start_outside_its_forecast_changes_the_pools_stretch(stage: Stage) ->
     Claim.objects.filter(pk=waits.pk).update(
         state=Claim.State.ADMITTED,
         node="gpu-1",
+        nodes=["gpu-1"],
         admitted_at=now,
         told_from=now - timedelta(hours=2),
         told_to=now - timedelta(hours=1),

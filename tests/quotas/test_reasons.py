@@ -16,7 +16,7 @@ from quotas.reasons import REASONS, hint, in_queue, sentence
 FIGURES = dict.fromkeys(
     [
         *("gpus", "used_gpus", "limit_gpus", "free_gpus", "largest_free_gpus", "largest_gpus", "own_gpus"),
-        *("asked", "limit", "together", "free", "largest", "nodes", "limit_gpu_hours"),
+        *("asked", "limit", "together", "free", "largest", "nodes", "fitting", "most", "limit_gpu_hours"),
         *("cards", "free_cards", "largest_cards", "card_memory_mib", "card_cores", "free_memory_mib"),
     ],
     2,

@@ -31,7 +31,8 @@ def run_of(
         "node": "gpu-1",
         "admitted_at": admitted_at,
     }
-    return Claim.objects.create(**(defaults | values))
+    values = defaults | values
+    return Claim.objects.create(**({"nodes": [values["node"]]} if values["node"] else {}) | values)
 
 
 def ran(

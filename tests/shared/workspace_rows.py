@@ -121,6 +121,7 @@ def make_claim(workspace: Workspace, phase: Phase) -> Claim:
         state=Claim.State.WAITING if waits else Claim.State.ADMITTED if holds else Claim.State.RELEASED,
         reason_code="",
         node="" if waits else "gpu-1",
+        nodes=[] if waits else ["gpu-1"],
         admitted_at=None if waits else now,
         released_at=None if waits or holds else now,
     )

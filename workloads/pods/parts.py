@@ -17,6 +17,7 @@ from quotas.pools import selection
 from quotas.sharing import PodParts
 from storage.cluster.manifests import scratch
 from storage.models import HOME_PATH, Kind
+from workloads.models import Workload
 from workloads.sizes.sizing import portion_of
 
 from . import drivers
@@ -39,9 +40,19 @@ def metadata(wanted: Wanted) -> Body:
             "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
             **gpu_parts(wanted).annotations,
             **sharing.of(wanted.workload.pool).avoiding(wanted.bad_gpus),
+            **scraped(wanted.workload),
         },
         "finalizers": [FINALIZER],
     }
+
+
+def scraped(workload: Workload) -> dict[str, str]:
+    """Return the annotations by which Prometheus finds the figures of a pod: those that its usual set-up follows."""
+    at = workload.exposition
+    if at is None:
+        return {}
+    found = {"scrape": "true", "port": str(at.port), "path": at.path}
+    return {f"prometheus.io/{name}": value for name, value in found.items()}
 
 
 def spec(wanted: Wanted, container: Body, start_files: str, grace_seconds: int) -> Body:

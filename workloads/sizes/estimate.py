@@ -57,15 +57,17 @@ def estimate(
     needs: Mapping[UUID, Needs] | None = None,
     *,
     is_bound: bool = False,
+    several: int = 1,
 ) -> tuple[Estimate, list[Alternative]]:
     """Return the forecast for this size, and alternatives if it does not start now. Writes nothing.
 
     `needs`: volumes that it would mount, by cluster. `is_bound`: alternatives of the same cluster only.
+    `several`: on so many nodes at once, each with this size.
     """
-    looks, asked = Estimator(nodes=nodes, needs=needs), size.asked_by(tenant, user, minutes)
+    looks, asked = Estimator(nodes=nodes, needs=needs), size.asked_by(tenant, user, minutes, nodes=several)
     others = [
         other
-        for other in _others(tenant, user, size, minutes)
+        for other in _others(tenant, user, size, minutes, several=several)
         if not is_bound or other[1].pool.cluster_id == size.pool.cluster_id
     ]
     looks.look_at((other for _alternative, other in others), beside=[asked])
@@ -86,11 +88,16 @@ def alternatives(
 
 
 def _others(
-    tenant: Tenant, user: User, size: Size, minutes: int | None, holder: UUID | None = None
+    tenant: Tenant,
+    user: User,
+    size: Size,
+    minutes: int | None,
+    holder: UUID | None = None,
+    several: int = 1,
 ) -> list[Other]:
     flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
     return [
-        (other, other.size.asked_by(tenant, user, other.minutes or minutes, holder))
+        (other, other.size.asked_by(tenant, user, other.minutes or minutes, holder, several))
         for other in _nearest_first(size, minutes, flavors)
     ]
 

@@ -97,8 +97,9 @@ class Size:
         user: Any = None,
         max_runtime_minutes: int | None = None,
         holder: UUID | None = None,
+        nodes: int = 1,
     ) -> Claim:
-        """Request for this size to the queue. `holder`: the workload whose volumes it must follow."""
+        """Request for this size to the queue, on so many nodes. `holder`: the workload whose volumes it must follow."""
         return possible_claim(
             tenant=tenant,
             user=user,
@@ -108,6 +109,7 @@ class Size:
             memory_mib=self.requested_memory_mib,
             max_runtime_minutes=max_runtime_minutes,
             holder_id=holder,
+            nodes=nodes,
         )
 
     def asked(self) -> SizeAsked:

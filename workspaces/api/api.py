@@ -46,6 +46,7 @@ from .representation import event_json, with_related, workspace_json, workspaces
 from .serializers import (
     ChangeBody,
     CloneBody,
+    EstimateBody,
     EstimateShape,
     EventShape,
     ExtendBody,
@@ -349,12 +350,12 @@ class EstimateView(APIView):
 
     @extend_schema(
         summary=gettext_noop("Check whether a launch would start now; saves nothing"),
-        request=LaunchBody,
+        request=EstimateBody,
         responses=answers({200: EstimateShape}, 404, 422, 501),
     )
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
-        body = checked(LaunchBody, request)
+        body = checked(EstimateBody, request)
         tenant, spec = tenant_by_slug(actor, body["tenant"]), spec_of(body)
         refuse_not_built(spec.not_built)
         image, size = check(tenant, spec)
@@ -365,6 +366,7 @@ class EstimateView(APIView):
             body.get("max_runtime_minutes"),
             needs=foreseen.needs(actor, tenant, size.pool.cluster, spec.volumes, [image.home]),
             is_bound=bool(spec.volumes),
+            several=body["nodes"],
         )
         kept = {
             name: value for name, value in dict(request.data).items() if name not in REPLACED_BY_ALTERNATIVES

@@ -9,15 +9,18 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
+from quotas.models import MOST_MEMBERS
 from quotas.scheduling.forecast import Confidence
 from workloads.asking import refuse_not_built
 from workloads.models import Image
 from workloads.serializers import (
     LARGEST_MIB,
+    ExpositionShape,
     MountBody,
     ReasonShape,
     RequestBody,
     SizeBody,
+    exposition_of,
     size_asked,
     wishes_of,
 )
@@ -57,6 +60,18 @@ class SettingsBody(SizeBody):
 
 class LaunchBody(SettingsBody, RequestBody):
     """Launch of a workspace. Give exactly one of flavor, pool or gpu to choose the place; other fields set amounts."""
+
+
+class EstimateBody(LaunchBody):
+    """Launch that is not made; or a job's, on several nodes."""
+
+    nodes = serializers.IntegerField(
+        required=False,
+        default=1,
+        min_value=1,
+        max_value=MOST_MEMBERS,
+        help_text="On so many nodes at once, each with this size.",
+    )
 
 
 class ChangeBody(SettingsBody):
@@ -110,6 +125,7 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         notify=body.get("notify", True),
         volumes=wishes_of(body["volumes"]),
         connections=body["connections"],
+        exposition=exposition_of(body),
         not_built=not_built(body),
     )
 
@@ -260,6 +276,7 @@ class WorkspaceShape(serializers.Serializer[Any]):
     )
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
+    metrics = ExpositionShape(allow_null=True, help_text="Where its program serves figures.")
     restart_needed = serializers.BooleanField(help_text="A change waits for the next start.")
     pending_restart = serializers.ListField(
         child=serializers.ChoiceField(choices=["size", "volumes"]), help_text="What the next start changes."

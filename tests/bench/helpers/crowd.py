@@ -76,7 +76,8 @@ def _claim(row: Workspace, number: int) -> Claim:
         id=row.run, pool=row.pool, tenant=row.tenant, user=row.owner, holder_kind=Claim.Holder.WORKSPACE,
         holder_id=row.pk, units=1, cpu_millicores=4000, memory_mib=16_384, place=number + 1,
         state=Claim.State.ADMITTED if holds else Claim.State.RELEASED if released else Claim.State.WAITING,
-        node=row.node if holds else "", admitted_at=now if holds else None, released_at=now if released else None,
+        node=row.node if holds else "", nodes=[row.node] if holds else [],
+        admitted_at=now if holds else None, released_at=now if released else None,
     )  # fmt: skip
 
 

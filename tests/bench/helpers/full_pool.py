@@ -84,7 +84,8 @@ def _held(cast: Cast, random: Random, who: list[tuple[Tenant, User]]) -> list[Cl
             left -= gpus
             since = now - timedelta(minutes=random.randrange(1, 600))
             ends_at = now + timedelta(minutes=random.randrange(5, 900)) if random.random() < 0.5 else None
-            values = {"state": "admitted", "node": f"gpu-{node}", "admitted_at": since, "ends_at": ends_at}
+            at = {"node": f"gpu-{node}", "nodes": [f"gpu-{node}"]}
+            values = {"state": "admitted", **at, "admitted_at": since, "ends_at": ends_at}
             held.append(_claim(cast, random.choice(who), gpus, 0, **values))
     return held
 

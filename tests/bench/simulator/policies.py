@@ -35,7 +35,7 @@ def _in_turn(state: PoolState, left: Mapping[UUID, int | None]) -> Decisions:
             break
         free[node] -= claim.need
         left[claim.tenant] = None if own is None else own - claim.need.units
-        admitted.append(Admitted(claim.claim, node))
+        admitted.append(Admitted(claim.claim, (node,)))
     return Decisions(tuple(admitted), ())
 
 

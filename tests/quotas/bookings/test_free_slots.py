@@ -129,6 +129,19 @@ def test_a_run_of_another_pool_on_the_same_node_is_never_preempted() -> None:
     assert FreeSlots(state).next_free(booked(1, 3, units_each=2), at(LAST)) is None
 
 
+def test_a_claim_of_several_members_is_in_the_way_on_each_of_its_nodes_or_preempted_on_all() -> None:
+    gang = run(4, 5, members=2)
+    nodes = (4, [gang]), (4, [gang]), (4, [])
+    assert FreeSlots(pool(*nodes)).next_free(booked(1, 3, 2, 4), at(LAST)) == at(5)
+    slots = FreeSlots(pool(*nodes, nominal=4, books=8))
+    assert slots.is_free(booked(1, 3, 2, 4))
+    assert slots.preempted_by(booked(1, 3, 2, 4)) == (gang.claim,)
+    older = run(4, 5, age=9)
+    beside = FreeSlots(pool((4, [gang]), (4, [gang]), (4, [older]), nominal=8, books=12))
+    assert not beside.is_free(booked(1, 3, 3, 4))
+    assert beside.is_free(booked(1, 3, 2, 4))
+
+
 def test_where_gpus_are_cut_a_run_takes_whole_ones_and_places_share_those_of_their_booking() -> None:
     half = Room(50, cards=(Card(20_000, 50),))
     gpus = Room(0, cards=(Card(40_000, 100),) * 2)

@@ -3,6 +3,7 @@
 Nodes, tenants and people are places. A place has amounts left (units, CPU, memory, pods or workspaces). Amounts are
 taken for a time: by started claims, by bookings, and for waiting claims in their order. A waiting claim takes the
 earliest start possible, on the first node by name that has room; without a known end, on the node that lacks least.
+A claim of several members takes the earliest start at which all fit, on the nodes with room for most of them.
 """
 
 from __future__ import annotations
@@ -60,11 +61,41 @@ def starts(  # noqa: C901 - on one page
         lacks = {n: [max(much, 0) for much in less(need, room(n, else_at))] for n in able}
         return min(able, key=lambda n: (lacks[n], n)), END
 
+    def first_of_all(claim: Waiting, starts: Iterable[datetime]) -> Any:
+        need, members = vector(claim.need), claim.members
+        able = {
+            n: many(need, most[n], members) for n in names if claim.need.only is None or n in claim.need.only
+        }
+        for start in sorted(starts):
+            until = after(start, claim.lasts)
+            fitting = {
+                n: max(
+                    (k for k in range(1, able[n] + 1) if not broken(n, times(need, k), start, until)),
+                    default=0,
+                )
+                for n in able
+            }
+            if sum(fitting.values()) >= members:
+                return packed(fitting, members), start
+        chosen: list[str] = []
+        for _member in range(members):
+            lacks = {
+                n: [max(much, 0) for much in less(times(need, chosen.count(n) + 1), room(n, END - SOON))]
+                for n in able
+                if chosen.count(n) < able[n]
+            }
+            chosen.append(min(lacks, key=lambda n: (lacks[n], n)))
+        return chosen, END
+
+    def lucky(name: str, need: Amounts, moments: Iterable[datetime]) -> datetime:
+        there = less(need, endless[name])
+        return next((t for t in sorted(moments) if fits(there, room(name, t))), now)
+
     endless = {name: less(most[name], room(name, END - SOON)) for name in names}
     for admitted in decisions.admitted:
         claim = claims[admitted.claim]
         until = min(after(now, claim.lasts), admitted.must_end_at or END)
-        taken.append((admitted.node, asks(claim, admitted.node, names), now, until))
+        taken += [(node, vector(claim.need), now, until) for node in admitted.nodes]
         filled[claim.claim] = [(at, asks(claim, at, names), now, until) for at in own(claim, left)]
     for back, asked, need, start, until in booked(state, decisions):
         taken += back
@@ -86,12 +117,17 @@ def starts(  # noqa: C901 - on one page
         taken += (asked := [*sooner(state, decisions, claim.claim)])
         back = max([now, *(end for _, _, end, _ in asked)])
         moments = {back, *(t for *_, on, off in taken for t in (on, off) if back < t < END)}
-        name, start = first(need, claim.lasts, moments, END - SOON, claim.need.only)
+        if claim.members > 1:
+            chosen, start = first_of_all(claim, moments)
+        else:
+            name, start = first(need, claim.lasts, moments, END - SOON, claim.need.only)
+            chosen = [name]
         found[claim.claim] = start
         until = after(start, claim.lasts)
         if start == END:  # reserve from when it would fit without the runs of unknown end
-            start = next((t for t in sorted(moments) if fits(less(need, endless[name]), room(name, t))), now)
-        taken += [(at, asks(claim, at, names), start, until) for at in (name, *mine)]
+            start = max(lucky(n, times(need, chosen.count(n)), moments) for n in chosen)
+        taken += [(at, need, start, until) for at in chosen]
+        taken += [(at, asks(claim, at, names), start, until) for at in mine]
     return found
 
 
@@ -165,9 +201,9 @@ def stands_by(state: PoolState, claim: Waiting, most: dict[Any, Amounts]) -> boo
     backs_off = claim.not_before and state.now < claim.not_before <= state.now + BACK_OFF_MOST
     blocked = quota.blocked or quota.blocked_people.get(claim.user) or not state.is_open
     above = any(not fits(asks(claim, place, names), most[place]) for place in own(claim, most))
-    able = [n for n in names if fits(vector(claim.need), most[n])]
-    follows = claim.need.only is None or claim.need.only & set(able)
-    return bool(backs_off or blocked or above or not able or not follows)
+    able = [n for n in names if claim.need.only is None or n in claim.need.only]
+    places = sum(many(vector(claim.need), most[n], claim.members) for n in able)
+    return bool(backs_off or blocked or above or places < claim.members)
 
 
 def own(claim: Waiting, known: dict[Any, Amounts]) -> list[Any]:
@@ -175,7 +211,28 @@ def own(claim: Waiting, known: dict[Any, Amounts]) -> list[Any]:
 
 
 def asks(claim: Waiting, place: Any, nodes: list[str]) -> Amounts:
-    return vector(claim.need) if place in nodes else (*vector(claim.need)[:3], int(claim.is_workspace))
+    """Return what one member asks of a node, and all together of their tenant and person."""
+    need = vector(claim.need)
+    return need if place in nodes else (*times(need, claim.members)[:3], int(claim.is_workspace))
+
+
+def times(need: Amounts, members: int) -> Amounts:
+    return tuple(members * amount for amount in need)
+
+
+def many(need: Amounts, there: Amounts, members: int) -> int:
+    """Return how many members fit, up to all."""
+    return max((k for k in range(1, members + 1) if fits(times(need, k), there)), default=0)
+
+
+def packed(fitting: dict[str, int], members: int) -> list[str]:
+    """Return a node for each member: the least that has room for all that are left, or else the one for most."""
+    left, chosen = dict(sorted(fitting.items())), list[str]()
+    while (rest := members - len(chosen)) > 0:
+        enough = [n for n in left if left[n] >= rest]
+        name = min(enough, key=lambda n: left[n]) if enough else max(left, key=lambda n: left[n])
+        chosen += [name] * min(rest, left.pop(name))
+    return chosen
 
 
 def vector(room: Room) -> Amounts:

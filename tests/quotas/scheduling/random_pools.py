@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -55,9 +55,11 @@ def of_any(
 
 
 @st.composite
-def pools(draw: st.DrawFn, *, bookings: int = 2, asked: bool = True) -> PoolState:
+def pools(draw: st.DrawFn, *, bookings: int = 2, asked: bool = True, gangs: bool = False) -> PoolState:
     nodes = [draw(_nodes(number, asked)) for number in range(draw(st.integers(1, 3)))]
-    waiting = [draw(_waiting(place)) for place in range(draw(st.integers(0, 6)))]
+    if gangs:
+        nodes = [*_with_a_gang(draw, nodes)]
+    waiting = [draw(_waiting(place, gangs)) for place in range(draw(st.integers(0, 6)))]
     return PoolState(
         units_per_gpu=draw(st.sampled_from((1, 1, 2))),
         nodes=tuple(nodes),
@@ -81,6 +83,22 @@ def _nodes(draw: st.DrawFn, number: int, asked: bool) -> NodeState:
     return NodeState(name, free, whole, tuple(runs))
 
 
+def _with_a_gang(draw: st.DrawFn, nodes: list[NodeState]) -> Iterator[NodeState]:
+    """Yield the nodes with a claim of several members, on those that have room for one or more."""
+    takes = Room(draw(st.sampled_from((1, 1, 2))), 1, 1, 1)
+    places = [
+        node.name for node in nodes for _ in range(min(node.free.count(takes, 2), draw(st.integers(0, 2))))
+    ]
+    run = replace(
+        draw(_runs(UUID(int=900), takes, False)), members=max(len(places), 1), is_workspace=len(places) < 2
+    )
+    for node in nodes:
+        free = node.free
+        for _member in range(here := places.count(node.name)):
+            free -= takes
+        yield replace(node, free=free, runs=(*node.runs, *[run] * here))
+
+
 @st.composite
 def _runs(draw: st.DrawFn, claim: UUID, takes: Room, asked: bool) -> Run:
     lasts, is_asked = draw(st.none() | MINUTES), asked and draw(st.integers(0, 5)) == 0
@@ -98,8 +116,9 @@ def _runs(draw: st.DrawFn, claim: UUID, takes: Room, asked: bool) -> Run:
 
 
 @st.composite
-def _waiting(draw: st.DrawFn, place: int) -> Waiting:
+def _waiting(draw: st.DrawFn, place: int, gangs: bool = False) -> Waiting:
     lasts = draw(st.none() | MINUTES)
+    members = draw(st.sampled_from((1, 2, 2, 3, 4))) if gangs else 1
     return Waiting(
         claim=UUID(int=1000 + place),
         tenant=draw(st.sampled_from(TENANTS)),
@@ -112,12 +131,13 @@ def _waiting(draw: st.DrawFn, place: int) -> Waiting:
         ),
         priority=draw(st.sampled_from((0, 0, 0, 1))),
         place=place,
-        is_workspace=draw(st.booleans()),
+        is_workspace=draw(st.booleans()) and members == 1,
         not_before=draw(st.sampled_from((None, None, None, NOW, NOW + timedelta(seconds=1)))),
         reason=KEPT,
         user=draw(st.integers(1, 2)),
         lasts=None if lasts is None else timedelta(minutes=lasts),
         returns_first=draw(st.integers(0, 5)) == 0,
+        members=members,
     )
 
 

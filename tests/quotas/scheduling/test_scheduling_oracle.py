@@ -27,6 +27,7 @@ from quotas.scheduling import (
     decide,
     plan,
 )
+from quotas.scheduling.shares import asked_by
 from quotas.scheduling.walk import Walk
 from tests.quotas.scheduling.oracle import END, after, could_have_started, starts
 from tests.quotas.scheduling.random_pools import MINUTES, NOW, TENANTS, of_any, pools
@@ -37,6 +38,12 @@ HOUR = timedelta(hours=1)
 
 @of_any(pools(bookings=0), many=2000)
 def test_no_waiting_claim_could_have_started_without_delaying_an_earlier_one(state: PoolState) -> None:
+    queue = [claim.claim for claim in Walk(state).order]
+    assert could_have_started(state, decide(state), queue) == []
+
+
+@of_any(pools(bookings=0, gangs=True), few=30, many=2000)
+def test_no_waiting_gang_or_claim_beside_it_could_have_started(state: PoolState) -> None:
     queue = [claim.claim for claim in Walk(state).order]
     assert could_have_started(state, decide(state), queue) == []
 
@@ -61,7 +68,7 @@ def test_no_started_claim_delays_an_earlier_one(state: PoolState) -> None:
             assert claim not in without or told.get(claim, over) <= without[claim] or is_free_by_then
 
 
-@of_any(pools(), st.randoms(use_true_random=False))
+@of_any(pools(gangs=True), st.randoms(use_true_random=False))
 def test_the_order_of_what_is_read_changes_nothing(state: PoolState, random: Random) -> None:
     def shuffled(some: Iterable[Any]) -> tuple[Any, ...]:
         items = list(some)
@@ -77,13 +84,13 @@ def test_the_order_of_what_is_read_changes_nothing(state: PoolState, random: Ran
     assert decide(mixed) == decide(state)
 
 
-@of_any(pools(bookings=0))
+@of_any(pools(bookings=0, gangs=True))
 def test_a_preemption_stays_while_nothing_changes(state: PoolState) -> None:
     decisions = decide(state)
     assert not decide(applied(state, decisions)).cancelled
 
 
-@of_any(pools(asked=False), many=1000)
+@of_any(pools(asked=False, gangs=True), many=1000)
 def test_repeated_passes_come_to_rest(state: PoolState) -> None:
     """A pass may lead to more in the next: a tenant that begins to borrow may be preempted there.
 
@@ -250,7 +257,7 @@ def applied(state: PoolState, decisions: Decisions) -> PoolState:
         free, there = node.free, [asked(run, told, decisions, state) for run in node.runs]
         for admitted in decisions.admitted:
             claim = claims[admitted.claim]
-            if admitted.node == node.name:
+            for _member in range(admitted.nodes.count(node.name)):
                 ends = [None if claim.lasts is None else state.now + claim.lasts, admitted.must_end_at]
                 end = min((end for end in ends if end is not None), default=None)
                 free -= claim.need
@@ -265,7 +272,12 @@ def applied(state: PoolState, decisions: Decisions) -> PoolState:
                         booking=admitted.booking,
                     )
                 )
-                there[-1] = replace(there[-1], is_workspace=claim.is_workspace, priority=claim.priority)
+                there[-1] = replace(
+                    there[-1],
+                    is_workspace=claim.is_workspace,
+                    priority=claim.priority,
+                    members=claim.members,
+                )
         nodes.append(replace(node, free=free, runs=tuple(there)))
     started = [claims[admitted.claim] for admitted in decisions.admitted]
     return replace(
@@ -290,8 +302,8 @@ def asked(run: Run, told: dict[UUID, UUID], decisions: Decisions, state: PoolSta
 def used_more(tenant: UUID, quota: TenantQuota, started: list[Waiting], per_gpu: int) -> TenantQuota:
     mine = [claim for claim in started if claim.tenant == tenant]
     used = Limits(
-        (quota.used.cpu_millicores or 0) + sum(claim.need.cpu_millicores for claim in mine),
-        (quota.used.memory_mib or 0) + sum(claim.need.memory_mib for claim in mine),
+        (quota.used.cpu_millicores or 0) + sum(asked_by(claim)[1] for claim in mine),
+        (quota.used.memory_mib or 0) + sum(asked_by(claim)[2] for claim in mine),
         (quota.used.workspaces or 0) + sum(claim.is_workspace for claim in mine),
     )
     people = dict(quota.people)
@@ -300,8 +312,8 @@ def used_more(tenant: UUID, quota: TenantQuota, started: list[Waiting], per_gpu:
             p = people[claim.user]
             people[claim.user] = replace(
                 p,
-                gpus=p.gpus + Fraction(claim.need.units, per_gpu),
+                gpus=p.gpus + Fraction(claim.units, per_gpu),
                 workspaces=p.workspaces + claim.is_workspace,
             )
-    units = quota.used_units + sum(claim.need.units for claim in mine)
+    units = quota.used_units + sum(claim.units for claim in mine)
     return replace(quota, used_units=units, used=used, people=people)

@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Scope
 from clusters.errors import ClusterRefused
-from quotas.models import Pool
+from quotas.models import Pool, Quota
 from tests.cast import Cast
 from tests.shared.clients import ask, script
 from tests.shared.workspace_rows import make_flavor, make_many, make_workspace
@@ -238,6 +238,20 @@ def test_an_estimate_writes_nothing_and_says_what_would_start(cast: Cast) -> Non
     fewer = {"pool": "a100", "gpus": 2, "cpu": 8, "memory_mib": 32_768}
     assert {name: value for name, value in BODY.items() if name != "flavor"} | fewer in later["alternatives"]
     assert Workspace.objects.count() == 1
+
+
+def test_an_estimate_for_several_nodes_asks_for_all_of_them_at_once(cast: Cast) -> None:
+    make_flavor(cast, 4)
+    Quota.objects.update(nominal_gpus=8)
+    asked = {**BODY, "flavor": "a100-4", "nodes": 2}
+    assert ask(script(cast.bob), "POST", "estimate/", asked).json()["starts_now"]
+    make_workspace(cast, cast.alice)
+    later = ask(script(cast.bob), "POST", "estimate/", {**asked, "max_runtime_minutes": 60}).json()
+    assert (later["starts_now"], later["reasons"][0]["code"]) == (False, "quota_full")
+    fewer = {"pool": "a100", "gpus": 2, "cpu": 8, "memory_mib": 32_768, "nodes": 2, "max_runtime_minutes": 60}
+    assert {name: value for name, value in BODY.items() if name != "flavor"} | fewer in later["alternatives"]
+    never = ask(script(cast.bob), "POST", "estimate/", {**asked, "nodes": 3}).json()
+    assert (never["admissible"], never["reasons"][0]["code"]) == (False, "quota_exceeded")
 
 
 def test_an_estimate_asks_as_often_for_many_sizes_pools_and_waiting_as_for_one(cast: Cast) -> None:

@@ -218,6 +218,18 @@ def test_kubernetes_expands_an_escaped_value_to_the_original(value: str) -> None
     assert expand(sent, {"HOME": "/home/jovyan"}) == value
 
 
+def test_a_declared_port_is_announced_to_prometheus() -> None:
+    row = workspace(metrics_port=9090, metrics_path="/figures")
+    announced = manifests.pod(wanted(row))["metadata"]["annotations"]
+    assert {name: value for name, value in announced.items() if name.startswith("prometheus.io/")} == {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": "9090",
+        "prometheus.io/path": "/figures",
+    }
+    plain = manifests.pod(wanted(workspace()))["metadata"]["annotations"]
+    assert not [name for name in plain if name.startswith("prometheus.io/")]
+
+
 def test_hami_gets_the_list_of_gpus_to_avoid() -> None:
     row = workspace()
     row.pool.sharing = "hami"

@@ -1,0 +1,21 @@
+"""Whose log a job's pod writes: its part and attempt, by the run in its labels."""
+
+from __future__ import annotations
+
+from clusters import labels
+from jobs.models import Attempt
+from quotas.models import Claim
+from workloads.logs.sources import Kind, Pod, Source
+
+
+def describe(pod: Pod) -> Source | None:
+    """Return the source of a pod's log. Pods of a distributed job have one part: their index is their rank."""
+    columns = ("part__job__tenant", "part__index", "number")
+    row = Attempt.objects.filter(run=pod.run, part__job=pod.holder_id).values_list(*columns).first()
+    if row is None:
+        return None
+    tenant_id, index, number = row
+    return Source(tenant_id, index + pod.completion_index, number)
+
+
+KIND = Kind(labels.JOB, Claim.Holder.JOB, "job", describe)
