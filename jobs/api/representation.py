@@ -268,7 +268,6 @@ def attempt_json(attempt: Attempt, now: devices.Devices | None = None, *, tails:
         "ranks": [
             rank_json(index, attempt.members[str(index)]) for index in sorted(map(int, attempt.members))
         ],
-        "tail": attempt.tail if tails else None,
     }
 
 
