@@ -95,6 +95,7 @@ class ClusterPage(RecordedPage[Cluster]):
                     "api_cidrs",
                     "denied_cidrs",
                     "allowed_cidrs",
+                    "metrics_namespace",
                     "without_isolation",
                 ),
                 "description": gettext_lazy(

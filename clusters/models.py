@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
-from django.core.validators import MinValueValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import IntegrityError, connection, models, transaction
 from django.db.models.deletion import ProtectedError
 from django.utils.translation import gettext_lazy as _
@@ -146,6 +146,18 @@ class Cluster(models.Model):
     networks_found_at = models.DateTimeField(_("networks found at"), null=True, editable=False)
     without_isolation = models.BooleanField(
         _("run without isolation"), default=False, db_default=False, editable=False
+    )
+    # Namespace whose pods may scrape what programs of workspaces and jobs serve.
+    metrics_namespace = models.CharField(
+        _("namespace of the Prometheus of workspaces"),
+        max_length=63,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[RegexValidator(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")],
+        help_text=_(
+            "Its pods may reach all ports of workspaces and jobs but those of JupyterLab and SSH. Empty: none may."
+        ),
     )
     # A Prometheus that already has figures of GPUs (dcgm-exporter), read beside or in place of agents.
     prometheus_url = models.CharField(

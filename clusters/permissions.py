@@ -46,11 +46,11 @@ NEEDS = (
     Need("StatefulSet", ("list", "delete")),  # of workspaces that an earlier version of Berth started
     Need("Service", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     Need("PersistentVolumeClaim", ("get", *_FOLLOWED, *_APPLIED, "delete")),
-    # Patched to keep data when its PVC goes; created where a pool names the driver's path on its nodes; read to adopt one.
+    # Patched to keep data when its PVC goes; created where a pool names its nodes' driver path; read to adopt one.
     Need("PersistentVolume", ("get", *_APPLIED)),
     Need("Secret", ("get", "list", *_APPLIED, "delete")),
     Need("ConfigMap", ("get", *_FOLLOWED, *_APPLIED, "delete")),
-    # A test of a node's GPUs.
+    # Attempts of jobs, and a test of a node's GPUs.
     Need("Job", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     # Networks that workspaces must not reach.
     Need("EndpointSlice", ("list",)),
@@ -73,5 +73,5 @@ NEEDS = (
     Need("ServiceAccount", ("list", *_APPLIED)),
     Need("ResourceQuota", ("list", *_APPLIED)),
     Need("LimitRange", ("list", *_APPLIED)),
-    Need("NetworkPolicy", ("list", *_APPLIED)),
+    Need("NetworkPolicy", ("list", *_APPLIED, "delete")),  # those of an attempt go with it
 )

@@ -48,13 +48,14 @@ def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
 
 def add_event(
     job: Job, code: str, *, run: UUID | None = None, level: EventRow.Level = Level.INFO, **data: Any
-) -> None:
+) -> Event:
     """Add the next event, numbered without a gap. Inside `changing`, or on a new row before `write_events`."""
     job.last_event += 1
     event = Event(
         job=job, number=job.last_event, run=run, at=timezone.now(), level=level, code=code, data=data
     )
     job.new_events.append(event)
+    return event
 
 
 def write_events(job: Job) -> None:

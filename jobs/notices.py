@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from django.urls import reverse
@@ -17,7 +17,7 @@ from accounts.notices.notifying import notify
 from accounts.notices.words import Words
 
 from . import access, story
-from .models import Event
+from .models import Attempt, Event
 
 SUBJECT = "job"
 TITLES = {
@@ -29,6 +29,9 @@ TITLES = {
     "no_version_to_read": gettext_lazy("“%(name)s” was not started"),
     "end_unproven": gettext_lazy("“%(name)s”: nobody knows if a part has ended"),
 }
+
+
+UNWELL = gettext_lazy("“%(name)s”: a problem with its GPU, node or storage")
 
 
 def on_event(event: Event) -> None:
@@ -43,20 +46,40 @@ def on_event(event: Event) -> None:
     notify(Kind.JOB, [job.owner], subject=SUBJECT, subject_id=job.pk, key=key, data=about)
 
 
+def notify_condition(event: Event) -> None:
+    """Notify the owner of a problem of node, GPU or storage."""
+    if event.job.notify:
+        key = f"{SUBJECT} {event.job.pk} {event.number}"
+        data = {"code": event.code, "data": event.data}
+        notify(Kind.HEALTH, [event.job.owner], subject=SUBJECT, subject_id=event.job.pk, key=key, data=data)
+
+
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
     """Words by notice, for jobs that the person may still see."""
     ids = {notice.subject_id for notice in notices}
     jobs = {job.pk: job for job in access.visible(Actor(user)).filter(owner=user, pk__in=ids)}
+    ill = problems_of(jobs) if any(notice.kind == Kind.HEALTH for notice in notices) else {}
     found = {}
     for notice in notices:
-        if (job := jobs.get(notice.subject_id)) is None or notice.data["code"] not in TITLES:
+        title = UNWELL if notice.kind == Kind.HEALTH else TITLES.get(notice.data["code"])
+        if (job := jobs.get(notice.subject_id)) is None or title is None:
             continue
         cause = notice.data.get("cause") or notice.data
         found[notice.pk] = Words(
-            title=str(TITLES[notice.data["code"]]) % {**notice.data["data"], "name": job.name},
+            title=str(title) % {**notice.data["data"], "name": job.name},
             text=story.sentence(cause["code"], cause["data"]),
             hint=story.hint(cause["code"], cause["data"]),
             path=reverse("job", args=[job.pk]),
             action=_("Open its page"),
+            is_past=notice.kind == Kind.HEALTH and notice.data["code"] not in ill.get(job.pk, ()),
         )
+    return found
+
+
+def problems_of(jobs: Iterable[UUID]) -> dict[UUID, set[str]]:
+    """Return the codes of the present problems of each job's attempts."""
+    found: dict[UUID, set[str]] = {}
+    present = Attempt.objects.filter(part__job__in=jobs, ended_at=None).exclude(conditions=[])
+    for job, conditions in present.values_list("part__job", "conditions"):
+        found.setdefault(job, set()).update(one["code"] for one in conditions)
     return found

@@ -11,11 +11,12 @@ class MonitoringConfig(AppConfig):
         from clusters.doctor import examination, proving
         from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
         from quotas.accounting import used
+        from workloads import devices as of_runs
 
         from . import doctor, trail_words
         from .dcgm import readings
         from .drift import looks
-        from .figures import busy, pods, thinning
+        from .figures import busy, devices, pods, thinning
         from .health import signs, starts, supplies
         from .intake import ecc
         from .isolation import proof, queries
@@ -41,3 +42,4 @@ class MonitoringConfig(AppConfig):
         tick.connect(readings.on_tick, dispatch_uid="monitoring.prometheus")
         pods_measured.connect(pods.on_pods_measured, dispatch_uid="monitoring.figures")
         used.register(busy.busy_seconds)
+        of_runs.register(devices.devices_of)

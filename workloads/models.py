@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -45,6 +46,19 @@ class Image(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True)
+class Exposition:
+    """Where a program serves figures for Prometheus, in its own container."""
+
+    port: int
+    path: str
+
+    @staticmethod
+    def fields(at: Exposition | None) -> dict[str, Any]:
+        """Return the fields of a workload that keep it."""
+        return {"metrics_port": at.port, "metrics_path": at.path} if at else {}
 
 
 class Workload(models.Model):
@@ -94,6 +108,10 @@ class Workload(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def exposition(self) -> Exposition | None:
+        return None if self.metrics_port is None else Exposition(self.metrics_port, self.metrics_path)
 
     @cached_property
     def new_events(self) -> list[Any]:

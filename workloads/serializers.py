@@ -12,14 +12,18 @@ from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
 from quotas.models.pools import LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB
+from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT
 from quotas.pools.needs import GpuAsked
 from storage.connections import MOST_OF_A_RUN
 from storage.models import LATEST
 from storage.mounts.mounting import LONGEST_PATH, VERSION, MountWish
 from workloads.asking import ENV_NAME
+from workloads.models import Exposition
 from workloads.sizes.sizing import SizeAsked
 
 LARGEST_MIB = 16 * 1024 * 1024
+LONGEST_METRICS_PATH = 200
+OWN_PORTS = (JUPYTER_PORT, SSH_PORT)
 
 
 class Environment(serializers.DictField):
@@ -92,6 +96,29 @@ class MountBody(StrictSerializer):
         return {**super().get_fields(), "read_only": serializers.BooleanField(required=False, default=True)}
 
 
+class ExpositionBody(StrictSerializer):
+    """Where its program serves figures: Prometheus finds it by the annotations of its pod."""
+
+    port = serializers.IntegerField(min_value=1024, max_value=65535)
+    path = serializers.RegexField(
+        r"^/[A-Za-z0-9._~/-]*\Z",
+        required=False,
+        default="/metrics",
+        max_length=LONGEST_METRICS_PATH,
+        trim_whitespace=False,
+    )
+
+    def validate_port(self, value: int) -> int:
+        if value in OWN_PORTS:
+            raise serializers.ValidationError(_("JupyterLab and SSH have this port. Use another."))
+        return value
+
+
+class ExpositionShape(serializers.Serializer[Any]):
+    port = serializers.IntegerField()
+    path = serializers.CharField()
+
+
 class RequestBody(StrictSerializer):
     """Person, image and settings: fields of a launch and of a job."""
 
@@ -103,6 +130,7 @@ class RequestBody(StrictSerializer):
     repository = serializers.CharField(required=False, default="", allow_blank=True, max_length=1024)
     priority = serializers.IntegerField(required=False, default=0, min_value=-100, max_value=100)
     volumes = MountBody(many=True, required=False, default=list)
+    metrics = ExpositionBody(required=False, allow_null=True, default=None)
     connections = serializers.ListField(
         child=serializers.UUIDField(),
         required=False,
@@ -119,6 +147,10 @@ def wishes_of(volumes: Iterable[Mapping[str, Any]]) -> list[MountWish]:
         )
         for one in volumes
     ]
+
+
+def exposition_of(body: Mapping[str, Any]) -> Exposition | None:
+    return Exposition(**body["metrics"]) if body["metrics"] else None
 
 
 def size_asked(body: Mapping[str, Any]) -> SizeAsked:

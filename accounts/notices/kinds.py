@@ -32,7 +32,7 @@ WHEN = {
     Kind.STOPS_SOON: _("The lifetime of your workspace is about to end"),
     Kind.QUOTA: _("The quota of your tenant changed"),
     Kind.BOOKING: _("GPUs are booked for your tenant, or you may have to return some for a booking"),
-    Kind.HEALTH: _("There is a problem with the GPU, node or storage of your workspace"),
+    Kind.HEALTH: _("There is a problem with the GPU, node or storage of your workspace or job"),
     Kind.JOB: _("Your job has succeeded or failed, or was cancelled by someone else"),
     Kind.BUDGET: _("Your GPU-hours of this month, or those of a tenant that you own, are nearly used up"),
 }

@@ -19,7 +19,8 @@ from jobs.progress import estimate
 from jobs.runs import following
 from quotas.queries import queues_of
 from storage.mounts import mounting
-from workloads.figures import moment, number
+from workloads import devices
+from workloads.figures import exposition, moment, number
 
 Json = dict[str, Any]
 MOST_ATTEMPTS = 100
@@ -31,7 +32,7 @@ def with_related(rows: QuerySet[Job]) -> QuerySet[Job]:
 
 
 def job_json(job: Job, actor: Actor) -> Json:
-    return jobs_json([job], actor)[0]
+    return describing([job], tails=access.may_manage(actor, job))(job, actor)
 
 
 def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
@@ -41,8 +42,12 @@ def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     return [describe(job, actor) for job in jobs]
 
 
-def describing(jobs: Iterable[Job]) -> Callable[[Job, Actor], Json]:
-    """Return a function for the JSON of any of these for any actor, without further queries."""
+def describing(jobs: Iterable[Job], *, tails: bool = False) -> Callable[[Job, Actor], Json]:
+    """Return a function for the JSON of any of these for any actor, without further queries.
+
+    `tails`: with the last lines of attempts, which only those who may read the output are shown.
+    """
+    jobs = list(jobs)
     ids = [job.pk for job in jobs]
     counts = counts_of(ids)
     progress = progress_of(jobs)
@@ -51,11 +56,16 @@ def describing(jobs: Iterable[Job]) -> Callable[[Job, Actor], Json]:
     first = first_waiting(ids)
     queues = queues_of(first.values())
     after = afters_of(ids)
+    # For one job alone: of GPUs that runs have at the moment, all figures are read.
+    live = (
+        [one.run for each in attempts.values() for one in each if not one.ended_at] if len(jobs) == 1 else []
+    )
+    had = devices.of(live)
 
     def describe(job: Job, actor: Actor) -> Json:
         queue = queues.get(first[job.pk]) if job.pk in first else None
         return _job_json(job, actor, counts[job.pk], queue) | {
-            "attempts": [attempt_json(one) for one in attempts[job.pk]],
+            "attempts": [attempt_json(one, had.get(one.run), tails=tails) for one in attempts[job.pk]],
             "volumes": mounting.as_json(mounts.get(job.pk, [])),
             "after": after[job.pk],
             "progress": progress[job.pk],
@@ -122,11 +132,14 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "parallelism": job.parallelism,
         "retries": job.retries,
         "final_exit_codes": job.final_exit_codes,
+        "distributed": distributed_json(job),
+        "checkpoints": {"volume": str(job.checkpoints)} if job.checkpoints else None,
         "sweep": sweep_json(job),
         "writes": writes_json(job),
         "priority": job.priority,
         "max_runtime_minutes": job.max_runtime_minutes,
         "notify": job.notify,
+        "metrics": exposition(job.exposition),
         "ttl_hours": job.ttl_hours,
         "created_at": moment(job.created_at),
         "started_at": moment(job.started_at),
@@ -135,6 +148,13 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "deleted_at": moment(job.deleted_at),
         "last_event": job.last_event,
     }
+
+
+def distributed_json(job: Job) -> Json | None:
+    if not job.framework:
+        return None
+    names = ("nodes", "processes_per_node", "framework")
+    return {name: getattr(job, name) for name in names}
 
 
 def sweep_json(job: Job) -> Json | None:
@@ -229,19 +249,34 @@ def failure_json(job: Job) -> Json | None:
     return explained(code, data) | {"at": job.failure["at"], "post_mortem": None}
 
 
-def attempt_json(attempt: Attempt) -> Json:
+def attempt_json(attempt: Attempt, now: devices.Devices | None = None, *, tails: bool = False) -> Json:
+    """JSON of an attempt. `now`: GPUs of one that runs. `tails`: the reader may see output."""
     about = {"index": attempt.part.index, "attempt": attempt.number, "node": attempt.node, **attempt.data}
     return {
         "number": attempt.number,
         "index": attempt.part.index,
         "node": attempt.node or None,
-        "gpus": [],
+        "gpus": list(now.uuids) if now else attempt.gpus,
+        "gpu_use_percent": now.use_percent if now else attempt.gpu_use_percent,
         "exit_code": attempt.exit_code,
         "reason": attempt.reason or None,
         "message": story.sentence(attempt.reason, about) if attempt.ended_at else "",
         "started_at": moment(attempt.started_at),
         "ended_at": moment(attempt.ended_at),
         "counted": attempt.counted,
+        "tail": attempt.tail if tails else None,
+        "ranks": [
+            rank_json(index, attempt.members[str(index)]) for index in sorted(map(int, attempt.members))
+        ],
+    }
+
+
+def rank_json(index: int, member: Json) -> Json:
+    return {
+        "index": index,
+        "node": member["node"] or None,
+        "exit_code": member["exit_code"],
+        "reason": member["reason"] or None,
     }
 
 

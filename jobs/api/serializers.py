@@ -10,18 +10,27 @@ from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
 from jobs import programs, sweeps
-from jobs.models import Event, On, PartPhase, Phase
+from jobs.models import Event, Framework, On, PartPhase, Phase
 from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
-from jobs.submit import MOST_RETRIES, PRIORITY, JobSpec
+from jobs.submit import MOST_RETRIES, PRIORITY, Distributed, JobSpec
 from jobs.sweeps import MOST_PARTS
 from workloads.copies import Source
 from workloads.longest import LONGEST_MINUTES
-from workloads.serializers import Environment, ReasonShape, RequestBody, SizeBody, size_asked, wishes_of
+from workloads.serializers import (
+    Environment,
+    ExpositionShape,
+    ReasonShape,
+    RequestBody,
+    SizeBody,
+    exposition_of,
+    size_asked,
+    wishes_of,
+)
 from workloads.sizes.sizing import Size
 
-# Fields of the contract that are not built yet: accepted if empty, else answered 501.
-LATER = ("distributed",)
+MOST_NODES = 64
+MOST_PROCESSES = 128
 
 
 class Sweep(StrictSerializer):
@@ -71,6 +80,20 @@ class WritesBody(StrictSerializer):
     """Dataset that it writes: its success publishes a version. Mounted at `/volumes/NAME` if `volumes` has no path."""
 
     volume = serializers.UUIDField()
+
+
+class DistributedBody(StrictSerializer):
+    """Processes that work on a part together, on one or several nodes."""
+
+    nodes = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MOST_NODES)
+    processes_per_node = serializers.IntegerField(
+        required=False, default=1, min_value=1, max_value=MOST_PROCESSES
+    )
+    framework = serializers.ChoiceField(choices=Framework.choices)
+
+
+class CheckpointsBody(StrictSerializer):
+    volume = serializers.UUIDField(help_text="One of `volumes`, which the job may write to.")
 
 
 class ProgramBody(StrictSerializer):
@@ -132,7 +155,12 @@ class ProgramBody(StrictSerializer):
         max_value=LONGEST_MINUTES // 60,
         help_text="It is deleted so long after its end. Null: it stays.",
     )
-    distributed = serializers.JSONField(required=False, allow_null=True, help_text="Not built yet.")
+    distributed = DistributedBody(
+        required=False, allow_null=True, default=None, help_text="The size is that of one node."
+    )
+    checkpoints = CheckpointsBody(
+        required=False, allow_null=True, default=None, help_text="Null: checkpoints are in the home."
+    )
     after = AfterBody(
         many=True, required=False, default=list, help_text="It begins once these jobs are over, at most 20."
     )
@@ -186,6 +214,7 @@ def spec_of(body: Mapping[str, Any]) -> JobSpec:
         **program_of(body),
         size=size_asked(body),
         volumes=wishes_of(body["volumes"]),
+        exposition=exposition_of(body),
     )
 
 
@@ -218,10 +247,13 @@ def program_of(body: Mapping[str, Any]) -> dict[str, Any]:
     if sweep := body["sweep"]:
         points = sweep.get("parameters", sweep.get("points"))
         values |= {"sweep": points, "parallelism": sweep["parallelism"]}
+    distributed = Distributed(**body["distributed"]) if body["distributed"] else None
     return values | {
         "after": [After(one["job"], one["on"]) for one in body["after"]],
         "writes": body["writes"]["volume"] if body["writes"] else None,
-        "not_built": [name for name in LATER if body.get(name)],
+        "distributed": distributed,
+        "checkpoints": body["checkpoints"] and body["checkpoints"]["volume"],
+        "not_built": ["distributed"] if distributed and distributed.nodes > 1 else [],
     }
 
 
@@ -240,6 +272,13 @@ class IndicesShape(serializers.Serializer[Any]):
     active = serializers.IntegerField()
 
 
+class RankShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField(help_text="Rank of its node.")
+    node = serializers.CharField(allow_null=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField(allow_null=True, help_text="Null: it has not ended.")
+
+
 class AttemptShape(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     index = serializers.IntegerField()
@@ -250,7 +289,14 @@ class AttemptShape(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
+    gpu_use_percent = serializers.FloatField(allow_null=True, help_text="Mean over its time.")
+    tail = serializers.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="Last lines of one that failed. Null in lists and for others.",
+    )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
+    ranks = RankShape(many=True, help_text="Its pods, one for each node.")
 
 
 class JobProgressShape(serializers.Serializer[Any]):
@@ -312,11 +358,14 @@ class JobShape(serializers.Serializer[Any]):
     retries = serializers.IntegerField()
     final_exit_codes = serializers.ListField(child=serializers.IntegerField())
     sweep = serializers.JSONField(allow_null=True)
+    distributed = DistributedBody(allow_null=True)
+    checkpoints = CheckpointsBody(allow_null=True)
     after = AfterShape(many=True)
     writes = WritesShape(allow_null=True)
     priority = serializers.IntegerField()
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
+    metrics = ExpositionShape(allow_null=True, help_text="Where its program serves figures.")
     ttl_hours = serializers.IntegerField(allow_null=True)
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)

@@ -18,6 +18,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="attempt",
+            name="gpu_use_percent",
+            field=models.FloatField(null=True),
+        ),
+        migrations.AddField(
+            model_name="attempt",
             name="tail",
             field=models.TextField(blank=True, db_default="", default=""),
         ),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -15,41 +15,31 @@ from accounts.locks import locked, one_at_a_time
 from jobs.changing import announce
 from jobs.models import Job, Part, PartPhase, Series
 from quotas import ends
+from quotas.models import Claim
+from workloads.logs.readers import Line
 
 from . import estimate
 from .lines import Report, parse
 from .series import Point, Thinned
 
 MOST_NAMES = 32  # of a job
-HOLDER = "job"
 At = tuple[datetime, Report]
 
 
-class Line(Protocol):
-    """Line of a workload's output, as the collector of logs hands it on."""
+def on_lines(lines: Sequence[Line]) -> None:
+    """Take the reports of these new lines once they are stored. Lines that report nothing cost no query.
 
-    @property
-    def holder_kind(self) -> str: ...
-    @property
-    def holder(self) -> UUID: ...
-    @property
-    def run(self) -> UUID | None: ...
-    @property
-    def index(self) -> int: ...
-    @property
-    def attempt(self) -> int: ...
-    @property
-    def at(self) -> datetime: ...
-    @property
-    def text(self) -> str: ...
-
-
-def on_lines(lines: Iterable[Line]) -> None:
-    """Take the reports of these new lines. Lines that report nothing cost no query."""
-    found: defaultdict[tuple[UUID, int, UUID | None], list[At]] = defaultdict(list)
+    Not in the transaction that stores them: it is long, and rows of parts would stay locked for as long.
+    """
+    found: defaultdict[tuple[UUID, int, UUID], list[At]] = defaultdict(list)
     for line in lines:
-        if line.holder_kind == HOLDER and (report := parse(line.text)) is not None:
-            found[line.holder, line.index, line.run].append((line.at, report))
+        if line.holder_kind == Claim.Holder.JOB and (report := parse(line.text)) is not None:
+            found[line.holder_id, line.index, line.run].append((line.at, report))
+    if found:
+        transaction.on_commit(partial(_take_all, found), robust=True)
+
+
+def _take_all(found: Mapping[tuple[UUID, int, UUID], list[At]]) -> None:
     for (job, index, run), reports in sorted(found.items(), key=lambda item: (item[0][0], item[0][1])):
         take(job, index, run, reports)
     for row in Job.objects.filter(pk__in={job for job, _index, _run in found}).only("pk", "tenant_id"):

@@ -1,4 +1,4 @@
-"""Notification of people: each workspace gets the problems of its node and GPUs that it suffers from now.
+"""Notification of people: each run gets the problems of its node and GPUs that it suffers from now.
 
 Level-triggered: problems are computed anew from open troubles, holders of GPUs and nodes of pods. An event concerns
 only people who were there, and a program's fault only the pod that alone had the GPU.
@@ -20,10 +20,11 @@ from clusters.models import Gpu, PodUsage
 from monitoring.health.rules import FOR_ADMINS, UNABLE
 from monitoring.health.xids import meaning_of
 from monitoring.models import Trouble
-from workspaces.models import Event, Phase, Workspace
+from workloads import conditions
+from workloads.conditions import Condition, Started
+from workloads.models import EventRow
+from workspaces.models import Workspace
 from workspaces.naming import OBJECT_NAME
-from workspaces.runs import conditions
-from workspaces.runs.conditions import Condition
 
 # Data of a trouble that is of use to people.
 FOR_PEOPLE = ("xid", "percent", "until")
@@ -32,8 +33,6 @@ ENDS_WITH_RESTART = "gpu_vanished"
 
 Pod = tuple[str, str]  # namespace, name
 PodOnNode = tuple[str, str, str]
-# By run: start time, and whether it has GPUs.
-Started = Mapping[UUID | None, tuple[datetime | None, bool]]
 
 
 @dataclass(frozen=True)
@@ -54,16 +53,9 @@ def notify_people(cluster_id: UUID) -> None:
         of_starts |= Q(about=Trouble.About.VOLUME) & ~Q(node="")
         for_admins = Q(code__in=FOR_ADMINS) & ~Q(data__has_key="xid")  # an Xid ended a person's program
         troubles = list(known.exclude(of_starts).exclude(for_admins))
-        runs = started(cluster_id)
+        runs = conditions.started(cluster_id)
         there = on_nodes(cluster_id, troubles, runs)
-        wanted = problems_by_run(troubles, there, runs)
-        ill = Workspace.objects.filter(pool__cluster=cluster_id).exclude(conditions=[])
-        rows = Workspace.objects.filter(Q(run__in=wanted) | Q(pk__in=ill.values("pk")), run__isnull=False)
-        for row in rows.only("pk", "run", "conditions"):
-            suffers_from = wanted.get(row.run, ()) if row.run else ()
-            has = {one["code"]: one["data"] for one in row.conditions}
-            if has != {one.code: one.data for one in suffers_from}:
-                conditions.set_conditions(row.pk, row.run, suffers_from)
+        conditions.set_conditions(cluster_id, problems_by_run(troubles, there, runs))
 
 
 def on_nodes(cluster_id: UUID, troubles: Iterable[Trouble], on: Started) -> OnNode:
@@ -101,15 +93,6 @@ def runs_of_claims(subjects: Iterable[str]) -> dict[str, UUID]:
         subject: row.run
         for subject, pk in ids.items()
         if (row := rows.get(pk)) and row.run and subject.startswith(f"{row.tenant.namespace}/")
-    }
-
-
-def started(cluster_id: UUID) -> Started:
-    rows = Workspace.objects.filter(
-        pool__cluster=cluster_id, phase__in=(Phase.STARTING, Phase.READY), ending=""
-    )
-    return {
-        row.run: (row.started_at, row.units > 0) for row in rows.only("run", "started_at", "units") if row.run
     }
 
 
@@ -153,4 +136,4 @@ def happened(trouble: Trouble) -> datetime | None:
 def condition(trouble: Trouble) -> Condition:
     is_grave = trouble.takes_out and trouble.code.startswith("gpu_")
     data: dict[str, Any] = {name: trouble.data[name] for name in FOR_PEOPLE if name in trouble.data}
-    return Condition(trouble.code, data, Event.Level.ERROR if is_grave else Event.Level.WARNING)
+    return Condition(trouble.code, data, EventRow.Level.ERROR if is_grave else EventRow.Level.WARNING)

@@ -88,7 +88,8 @@ def network_policy(cluster: Cluster) -> dict[str, Any]:
         "ingress": [
             {"from": peers, "ports": [{"protocol": "TCP", "port": port} for port in ports]}
             for peers, ports in ways_in(cluster)
-        ],
+        ]
+        + scrapers(cluster),
         "egress": [
             {"to": name_servers(cluster), "ports": DNS},
             *({"to": peers} for peers in reachable(cluster)),
@@ -108,6 +109,18 @@ def ways_in(cluster: Cluster) -> list[tuple[list[dict[str, Any]], list[int]]]:
     if cluster.exposure == Cluster.Exposure.PORTAL:
         return [(berth, [JUPYTER_PORT, SSH_PORT])]
     return [(berth, [JUPYTER_PORT]), ([*outside, *berth], [SSH_PORT])]
+
+
+def scrapers(cluster: Cluster) -> list[dict[str, Any]]:
+    """Rule for the Prometheus that the cluster's settings name: it reaches the ports that programs may open, but not
+    those of JupyterLab and SSH."""
+    if not cluster.metrics_namespace:
+        return []
+    name = {"kubernetes.io/metadata.name": cluster.metrics_namespace}
+    closed = sorted((JUPYTER_PORT, SSH_PORT))
+    ranges = zip([1024, *(port + 1 for port in closed)], [*(port - 1 for port in closed), 65535], strict=True)
+    ports = [{"protocol": "TCP", "port": first, "endPort": last} for first, last in ranges]
+    return [{"from": [{"namespaceSelector": {"matchLabels": name}}], "ports": ports}]
 
 
 DNS = [{"protocol": protocol, "port": port} for protocol in ("UDP", "TCP") for port in (53, 5353)]

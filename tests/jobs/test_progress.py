@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any
@@ -11,13 +10,13 @@ from uuid import UUID
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
 from django.template.loader import render_to_string
-from django.test import RequestFactory
+from django.test import RequestFactory, TestCase
 from django.utils import timezone
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobs.api.representation import job_json
-from jobs.models import Job, Part, Series
+from jobs.models import Attempt, Job, Part, Series
 from jobs.progress import estimate, reporting, taking
 from jobs.progress.lines import LONGEST_NAME, MOST_OF_A_LINE, parse
 from jobs.progress.series import MOST_POINTS, Thinned
@@ -27,6 +26,8 @@ from quotas.models import Claim
 from tests.cast import Cast
 from tests.jobs.driving import RUNS, submitted
 from tests.shared.clients import api, ask
+from workloads.logs import readers
+from workloads.logs.readers import Line
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
@@ -149,15 +150,15 @@ def test_a_job_is_done_when_its_last_part_is() -> None:
 # --- rows
 
 
-@dataclass
-class Said:
-    holder: UUID
-    text: str
-    run: UUID | None
-    index: int = 0
-    attempt: int = 1
-    at: datetime = field(default_factory=timezone.now)
-    holder_kind: str = "job"
+def said(job: UUID, text: str, run: UUID | None, *, at: datetime | None = None, **values: Any) -> Line:
+    first: dict[str, Any] = {"holder_kind": "job", "index": 0, "attempt": 1, "at": at or timezone.now()}
+    return Line(holder_id=job, run=run or job, text=text, **first | values)
+
+
+def hear(*lines: Line) -> None:
+    """Hand the lines on as the collector of logs does, and let it commit."""
+    with TestCase.captureOnCommitCallbacks(execute=True):
+        readers.tell(lines)
 
 
 def running(cast: Cast, **changes: Any) -> tuple[Job, Part]:
@@ -174,10 +175,10 @@ def test_lines_become_progress_values_and_series(cast: Cast) -> None:
     job, part = running(cast)
     begun = timezone.now() - timedelta(minutes=10)
     lines = [
-        Said(job.pk, f"berth: progress={done} loss={1 - done} step={int(done * 100)}", part.run, at=at)
+        said(job.pk, f"berth: progress={done} loss={1 - done} step={int(done * 100)}", part.run, at=at)
         for done, at in ((0.1, begun), (0.5, begun + timedelta(minutes=9)))
     ]
-    taking.on_lines([lines[0], Said(job.pk, "anything else", part.run), lines[1]])
+    hear(lines[0], said(job.pk, "anything else", part.run), lines[1])
     part.refresh_from_db()
     assert (part.progress, part.metrics) == (0.5, {"loss": 0.5})
     assert [point["step"] for point in reporting.reported(job, 0)["series"][0]["points"]] == [10, 50]
@@ -194,13 +195,11 @@ def test_lines_become_progress_values_and_series(cast: Cast) -> None:
 @pytest.mark.django_db
 def test_lines_of_others_and_of_earlier_runs_move_no_progress(cast: Cast) -> None:
     job, part = running(cast)
-    taking.on_lines(
-        [
-            Said(job.pk, "berth: progress=0.9", run=job.pk),
-            Said(job.pk, "berth: progress=0.9", part.run, holder_kind="workspace"),
-            Said(cast.pool.pk, "berth: progress=0.9", part.run),
-            Said(job.pk, "berth: progress=0.9", part.run, index=7),
-        ]
+    hear(
+        said(job.pk, "berth: progress=0.9", run=job.pk),
+        said(job.pk, "berth: progress=0.9", part.run, holder_kind="workspace"),
+        said(cast.pool.pk, "berth: progress=0.9", part.run),
+        said(job.pk, "berth: progress=0.9", part.run, index=7),
     )
     part.refresh_from_db()
     assert part.progress is None
@@ -211,8 +210,8 @@ def test_a_job_has_a_bounded_number_of_names(cast: Cast) -> None:
     job, part = running(cast, completions=2)
     second = job.parts.get(index=1)
     for number in range(40):
-        taking.on_lines([Said(job.pk, f"berth: name{number:02}={number}", part.run)])
-    taking.on_lines([Said(job.pk, "berth: other=1 name00=7", second.run, index=1)])
+        hear(said(job.pk, f"berth: name{number:02}={number}", part.run))
+    hear(said(job.pk, "berth: other=1 name00=7", second.run, index=1))
     assert Series.objects.filter(part=part).count() == taking.MOST_NAMES
     assert list(Series.objects.filter(part=second).values_list("name", flat=True)) == ["name00"]
 
@@ -221,7 +220,7 @@ def test_a_job_has_a_bounded_number_of_names(cast: Cast) -> None:
 def test_a_long_run_keeps_its_newest_point_and_few_old_ones(cast: Cast) -> None:
     job, part = running(cast)
     for first in range(0, 2000, 500):
-        taking.on_lines([Said(job.pk, f"berth: loss={at}", part.run) for at in range(first, first + 500)])
+        hear(*[said(job.pk, f"berth: loss={at}", part.run) for at in range(first, first + 500)])
     points = reporting.reported(job, 0)["series"][0]["points"]
     assert len(points) <= MOST_POINTS + 1
     assert (points[0]["step"], points[-1]["step"], points[-1]["value"]) == (0, 1999, 1999)
@@ -230,7 +229,8 @@ def test_a_long_run_keeps_its_newest_point_and_few_old_ones(cast: Cast) -> None:
 @pytest.mark.django_db
 def test_a_retry_begins_without_what_was_reported(cast: Cast) -> None:
     job, part = running(cast)
-    taking.on_lines([Said(job.pk, "berth: progress=0.5 loss=1", part.run)])
+    hear(said(job.pk, "berth: progress=0.5 loss=1", part.run))
+    Attempt.objects.update(ended_at=timezone.now())
     admission.release(part.run, "done")  # type: ignore[arg-type]
     Part.objects.filter(job=job).update(phase="failed")
     Job.objects.filter(pk=job.pk).update(phase="failed", ended_at=timezone.now())
@@ -286,7 +286,7 @@ def test_a_job_that_does_not_run_takes_none(cast: Cast) -> None:
 @pytest.mark.django_db
 def test_the_fragment_has_a_bar_and_a_table_without_scripts(cast: Cast, rf: RequestFactory) -> None:
     job, part = running(cast)
-    taking.on_lines([Said(job.pk, "berth: progress=0.5 loss=1.25", part.run)])
+    hear(said(job.pk, "berth: progress=0.5 loss=1.25", part.run))
     request = rf.get("/")
     request.user, request.session = cast.alice.user, SessionStore()
     html = render_to_string(

@@ -14,6 +14,7 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.credentials import tokens
 from accounts.models import APIToken, Scope, SSHKey, Tenant
+from jobs.models import Job
 from tests.cast import make_cast
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
@@ -36,6 +37,10 @@ def of(*values: Any) -> tuple[Any, ...]:
 
 def launch(**changes: Any) -> tuple[str, str, Any]:
     return "POST", "workspaces/", GOOD | changes
+
+
+def job(**changes: Any) -> tuple[str, str, Any]:
+    return "POST", "jobs/", GOOD | {"command": ["train"]} | changes
 
 
 def sized(**changes: Any) -> tuple[str, str, Any]:
@@ -70,6 +75,24 @@ REPOSITORIES: list[Any] = [
     "file:///etc", "/etc/passwd", "ext::sh -c id", "--upload-pack=id", "ssh://-oProxyCommand=id/x", "javascript:1",
     "https://", "http://x\n.example/a", "https://example.org/a b", 7, ["x"], "https://example.org/" + "a" * 3000,
 ]  # fmt: skip
+STRANGER = "00000000-0000-4000-8000-000000000001"
+EXPOSITIONS: list[Any] = [
+    7, [], "9090", {}, {"port": 0}, {"port": 80}, {"port": 8888}, {"port": 2222}, {"port": 65536}, {"port": "x"},
+    {"port": 9090, "path": ""}, {"port": 9090, "path": "metrics"}, {"port": 9090, "path": "/a b"},
+    {"port": 9090, "path": "/a\n"}, {"port": 9090, "path": "/\x00"}, {"port": 9090, "path": "/" * 300},
+    {"port": 9090, "path": None}, {"port": 9090, "host": "x"},
+]  # fmt: skip
+AFTER: list[Any] = [
+    7, "x", {}, [7], ["x"], [{}], [{"job": None}], [{"job": "x"}], [{"job": STRANGER}],
+    [{"job": STRANGER, "on": "sunday"}], [{"job": STRANGER, "on": None}], [{"job": STRANGER, "surprise": 1}],
+    [{"job": STRANGER}] * 2, [{"job": STRANGER}] * 30,
+]  # fmt: skip
+DISTRIBUTED: list[Any] = [
+    [], 2, "ranks", {"nodes": 1}, {"framework": "mpi"}, {"framework": None}, {"framework": "ranks", "nodes": 0},
+    {"framework": "ranks", "nodes": 10**9}, {"framework": "ranks", "nodes": 1.5}, {"framework": "ranks", "nodes": []},
+    {"framework": "ranks", "processes_per_node": -1}, {"framework": "ranks", "processes_per_node": 2**70},
+    {"framework": "torchrun", "master": "10.0.0.1"},
+]  # fmt: skip
 KEYS: list[Any] = [
     "", "ssh-rsa", "ssh-rsa AAAA", "ssh-ed25519 !!!!", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", RSA_1024,
     "ssh-dss AAAAB3NzaC1kc3MAAACBAP", 'command="id" ssh-ed25519 AAAA', "ssh-ed25519 AAAA\nssh-ed25519 BBBB",
@@ -81,6 +104,12 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(launch(secret_env=env) for env in ENVIRONMENTS[:8]),
     *(sized(**sizes) for sizes in SIZES),
     *(launch(repository=address) for address in REPOSITORIES),
+    *(launch(metrics=at) for at in EXPOSITIONS),
+    *(job(metrics=at) for at in EXPOSITIONS),
+    *(job(after=after) for after in AFTER),
+    *(job(writes=writes) for writes in of(
+        7, [], "x", {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER}, {"volume": STRANGER, "path": "/x"},
+    )),
     *(key(text) for text in KEYS),
     *(launch(image=image) for image in of("", "nothing", "../jupyter", "a" * 5000, None, 7, {}, "jup\x00yter")),
     *(launch(flavor=flavor) for flavor in of("nothing", "", None, 7, [], "a100-1\x00")),
@@ -109,6 +138,8 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "workspaces/{id}/clone/", {"name": name}) for name in NAMES[::3]),
     *(("POST", "workspaces/{id}/clone/", body) for body in of([], "x", 7, {"tenant": "second"}, {"env": {}})),
     ("POST", "workspaces/{id}/keep-alive/", {"for": "ever"}),
+    *(job(distributed=one) for one in DISTRIBUTED),
+    *(job(checkpoints=one) for one in of("home", [], {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER})),
     *(("GET", f"workspaces/{{id}}/metrics/?window={window}", None) for window in ("0h", "1e9m", "-1h", "%00")),
     *(("GET", f"workspaces/?{query}", None) for query in (
         "limit=0", "limit=-1", "limit=many", "limit=10000000000000000000000", "cursor=zzz", "cursor=%00",
@@ -150,7 +181,7 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 def everything() -> tuple[int, ...]:
     """Return the number of rows of each kind that is asked for here."""
-    tables = [kind._meta.db_table for kind in (Workspace, SSHKey, Tenant, APIToken)]
+    tables = [kind._meta.db_table for kind in (Workspace, Job, SSHKey, Tenant, APIToken)]
     with connection.cursor() as cursor:
         cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables))
         return tuple(cursor.fetchone())

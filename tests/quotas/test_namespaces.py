@@ -201,3 +201,16 @@ def test_what_is_excepted_lies_inside_its_block_as_kubernetes_demands(allowed: l
         for block in (peer["ipBlock"] for peer in rule["to"] if "ipBlock" in peer):
             for cidr in block.get("except", ()):
                 assert ip_network(cidr).subnet_of(ip_network(block["cidr"])) and cidr != block["cidr"]  # type: ignore[arg-type]
+
+
+def test_the_prometheus_of_the_settings_reaches_what_programs_open_and_nothing_of_berth() -> None:
+    before = network_policy(Cluster(pod_cidrs=[POD_NETWORK]))["ingress"]
+    *others, rule = network_policy(Cluster(pod_cidrs=[POD_NETWORK], metrics_namespace="monitoring"))[
+        "ingress"
+    ]
+    assert others == before
+    assert rule["from"] == [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    ]
+    open_ports = {port for each in rule["ports"] for port in range(each["port"], each["endPort"] + 1)}
+    assert open_ports == set(range(1024, 65536)) - {JUPYTER, SSH}

@@ -20,7 +20,7 @@ from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
 from storage.models import Mount, Turn
 from storage.mounts import homes, mounting
-from workloads.figures import moment, number
+from workloads.figures import exposition, moment, number
 from workloads.sizes.sizing import Size
 from workspaces.access import is_own
 from workspaces.gateway import hosts
@@ -133,6 +133,7 @@ def _workspace_json(
         "reclaim": reclaim_json(asked) if asked else None,
         "max_runtime_minutes": workspace.max_runtime_minutes,
         "notify": workspace.notify,
+        "metrics": exposition(workspace.exposition),
         "next_size": next_size_json(workspace),
         "idle": {"since": None, "stops_at": None, "busy_by": []},
         "last_event": workspace.last_event,

@@ -16,10 +16,12 @@ from workloads.longest import LONGEST_MINUTES
 from workloads.models import Image
 from workloads.serializers import (
     LARGEST_MIB,
+    ExpositionShape,
     MountBody,
     ReasonShape,
     RequestBody,
     SizeBody,
+    exposition_of,
     size_asked,
     wishes_of,
 )
@@ -123,6 +125,7 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         notify=body.get("notify", True),
         volumes=wishes_of(body["volumes"]),
         connections=body["connections"],
+        exposition=exposition_of(body),
         not_built=not_built(body),
     )
 
@@ -273,6 +276,7 @@ class WorkspaceShape(serializers.Serializer[Any]):
     )
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
+    metrics = ExpositionShape(allow_null=True, help_text="Where its program serves figures.")
     restart_needed = serializers.BooleanField(help_text="A change waits for the next start.")
     pending_restart = serializers.ListField(
         child=serializers.ChoiceField(choices=["size", "volumes"]), help_text="What the next start changes."

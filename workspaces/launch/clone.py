@@ -51,6 +51,7 @@ def clone(actor: Actor, source: Workspace, name: str | None = None, *, files: bo
             priority=source.priority if actor.is_admin else min(source.priority, 0),
             max_runtime_minutes=longest.at_most(source.tenant, source.max_runtime_minutes),
             notify=source.notify,
+            exposition=source.exposition,
             volumes=volumes,
             connections=connections.used_by(actor, source.pk) if own else (),
             settings_of=source,

@@ -25,7 +25,7 @@ from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
 from workloads import longest
 from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
-from workloads.models import Image
+from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.access import require_launch
@@ -58,6 +58,7 @@ class LaunchSpec:
     notify: bool = True
     volumes: Sequence[MountWish] = ()
     connections: Sequence[UUID] = ()
+    exposition: Exposition | None = None
     settings_of: Workspace | None = None  # source of a clone, named in an event
     with_files: bool = (
         False  # a copy of the source's home and disk, instead of the person's home and an empty disk
@@ -158,6 +159,7 @@ def _write(
         priority=spec.priority,
         max_runtime_minutes=spec.max_runtime_minutes,
         notify=spec.notify,
+        **Exposition.fields(spec.exposition),
         phase=Phase.WAITING,
         step=Step.REQUEST,
         step_since=timezone.now(),

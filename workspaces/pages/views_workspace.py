@@ -23,6 +23,7 @@ from accounts.rest.actors import actor_of
 from quotas import reasons
 from quotas.estimates import Estimator
 from storage.mounts import homes
+from workloads.logs.panel import Panel
 from workloads.pages.bodies import curl
 from workloads.repositories import holds_credentials
 from workloads.sizes.estimate import alternatives
@@ -60,7 +61,7 @@ def workspace_page(
 ) -> HttpResponse:
     actor = actor_of(request)
     events = list(workspace.events.order_by("-number")[:EVENTS_SHOWN])
-    context = {
+    context: dict[str, Any] = {
         "section": "workspaces",
         "tab": tab,
         "workspace": workspace,
@@ -81,6 +82,9 @@ def workspace_page(
         context["alternatives"] = [other for other in others if other.size.pool.cluster_id == cluster]
         code = context["shown"]["queue"]["reason"]["code"] if context["shown"]["queue"] else ""
         context["tied_by"] = homes.ties(workspace.pk) if code in reasons.TIED else None
+    if tab == "logs" and context["may"]["logs"]:
+        api = reverse("api-v1:workspace-logs", args=[workspace.pk])
+        context["log"] = Panel(request, workspace.pk, socket=f"/ws/workspaces/{workspace.pk}/logs/", api=api)
     if tab == "settings":
         address = request.build_absolute_uri(reverse("api-v1:workspaces"))
         context["curl"] = curl(address, body_of_workspace(actor, workspace))

@@ -7,23 +7,36 @@ problem while it lasts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
+from workloads.conditions import Condition, Started, differ
 from workspaces import notices
 from workspaces.models import Event, Phase, Workspace
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 
 
-@dataclass(frozen=True)
-class Condition:
-    """A problem. The text of `code` is in clusters.explain; `data` must help the owner and name no other person."""
+class OfWorkspaces:
+    """The `workloads.conditions.Runs` of workspaces."""
 
-    code: str
-    data: Mapping[str, Any]
-    level: Event.Level
+    def started(self, cluster_id: UUID) -> Started:
+        up = Workspace.objects.filter(
+            pool__cluster=cluster_id, phase__in=(Phase.STARTING, Phase.READY), ending=""
+        )
+        rows = up.only("run", "started_at", "units")
+        return {row.run: (row.started_at, row.units > 0) for row in rows if row.run}
+
+    def set_conditions(self, cluster_id: UUID, wanted: Mapping[UUID, Sequence[Condition]]) -> None:
+        ill = Workspace.objects.filter(pool__cluster=cluster_id).exclude(conditions=[])
+        rows = Workspace.objects.filter(Q(run__in=wanted) | Q(pk__in=ill.values("pk")), run__isnull=False)
+        for row in rows.only("pk", "run", "conditions"):
+            has = wanted.get(row.run, ()) if row.run else ()
+            if differ(row.conditions, has):
+                set_conditions(row.pk, row.run, has)
 
 
 def set_conditions(workspace_id: UUID, run: UUID | None, wanted: Sequence[Condition]) -> None:

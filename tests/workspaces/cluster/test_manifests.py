@@ -38,6 +38,11 @@ def test_every_object_says_whose_it_is() -> None:
     assert (shared["namespace"], shared["labels"]) == ("berth-demo", OF_TENANT)
 
 
+def test_a_pod_requests_what_its_pool_has_beside_gpus() -> None:
+    found = parts.resources(wanted(extra={"rdma/hca": 2}))
+    assert found["requests"]["rdma/hca"] == found["limits"]["rdma/hca"] == "2"
+
+
 def environment(row: Workspace | None = None) -> dict[str, str | None]:
     entries = pod.environment(wanted(row))
     values = {entry["name"]: entry.get("value") for entry in entries}
@@ -216,6 +221,18 @@ def test_kubernetes_expands_an_escaped_value_to_the_original(value: str) -> None
     sent = environment(workspace(env={"MINE": value}))["MINE"]
     assert sent is not None
     assert expand(sent, {"HOME": "/home/jovyan"}) == value
+
+
+def test_a_declared_port_is_announced_to_prometheus() -> None:
+    row = workspace(metrics_port=9090, metrics_path="/figures")
+    announced = manifests.pod(wanted(row))["metadata"]["annotations"]
+    assert {name: value for name, value in announced.items() if name.startswith("prometheus.io/")} == {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": "9090",
+        "prometheus.io/path": "/figures",
+    }
+    plain = manifests.pod(wanted(workspace()))["metadata"]["annotations"]
+    assert not [name for name in plain if name.startswith("prometheus.io/")]
 
 
 def test_hami_gets_the_list_of_gpus_to_avoid() -> None:
