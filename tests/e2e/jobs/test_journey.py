@@ -16,7 +16,13 @@ from tests.e2e.stack import Client, Stack, running, until
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
 END_MS = 180_000
-CELL = {"cell_type": "code", "id": "c0", "metadata": {}, "outputs": [], "execution_count": None}
+CELL: dict[str, object] = {
+    "cell_type": "code",
+    "id": "c0",
+    "metadata": {},
+    "outputs": [],
+    "execution_count": None,
+}
 NOTEBOOK = {
     "cells": [CELL | {"source": "answer = 6 * 7\nprint(answer)"}],
     "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
