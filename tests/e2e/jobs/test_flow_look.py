@@ -91,7 +91,6 @@ def test_reported_values_are_a_bar_a_chart_and_a_table(browser: Browser, address
         progress = page.locator("#progress")
         expect(progress).to_contain_text("25% done")
         expect(progress).to_contain_text("Done in about")
-        page.screenshot(path="/tmp/flow.png", full_page=True)
         expect(progress.locator("canvas")).to_have_count(2)
         expect(progress.get_by_role("row", name="loss")).to_contain_text("0.167")
         progress.locator('[data-series="loss"] [data-plot]').press("ArrowLeft")
