@@ -30,8 +30,8 @@ from quotas.scheduling import (
 from quotas.scheduling.forecast import forecast
 from quotas.scheduling.lengths import Lengths
 from quotas.scheduling.walk import Walk
+from tests.quotas.scheduling.applying import applied, at_next_end
 from tests.quotas.scheduling.random_pools import of_any, pools
-from tests.quotas.scheduling.test_scheduling_oracle import applied, at_next_end
 from tests.quotas.scheduling.values import (
     DEMO,
     HOUR,
