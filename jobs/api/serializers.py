@@ -253,7 +253,6 @@ def program_of(body: Mapping[str, Any]) -> dict[str, Any]:
         "writes": body["writes"]["volume"] if body["writes"] else None,
         "distributed": distributed,
         "checkpoints": body["checkpoints"] and body["checkpoints"]["volume"],
-        "not_built": ["distributed"] if distributed and distributed.nodes > 1 else [],
     }
 
 

@@ -38,7 +38,7 @@ def alice(stack: Stack) -> Client:
 
 def submit(alice: Client, **changes: Any) -> str:
     body = {"tenant": "demo", "name": "train", "image": "jupyter", "flavor": "cpu-small"} | changes
-    status, made = alice("POST", "jobs/", body)
+    status, made = alice("POST", "jobs/", {key: value for key, value in body.items() if value is not None})
     assert status == 201, made
     return str(made["id"])
 
