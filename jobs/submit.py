@@ -44,6 +44,7 @@ DISTRIBUTED_ENV = re.compile(
     r"MASTER_ADDR|MASTER_PORT|WORLD_SIZE|RANK|NODE_RANK|LOCAL_RANK|LOCAL_WORLD_SIZE|NPROC|JOB_COMPLETION_INDEX"
     r"|PET_(NNODES|NPROC_PER_NODE|NODE_RANK|MASTER_ADDR|MASTER_PORT)"
 )
+MOST_RETRIES = 100
 # Below what a person asks for without a word, so that nobody's notebook waits behind a job.
 PRIORITY = -10
 

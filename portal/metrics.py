@@ -30,6 +30,7 @@ from prometheus_client.registry import Collector
 import clusters.measures
 import monitoring.measures
 import workloads.live.sockets
+import workloads.logs.measures
 import workspaces.measures
 from accounts.errors import NotAllowed, NotSignedIn, Refusal
 from accounts.notices.models import Notice
@@ -58,8 +59,11 @@ COUNTERS = (
     clusters.measures.SKIPPED,
     monitoring.measures.REPORTS,
     monitoring.measures.VALIDATIONS,
+    workloads.logs.measures.LINES,
+    workloads.logs.measures.BYTES,
+    workloads.logs.measures.DROPPED,
 )
-GAUGES = (workloads.live.sockets.SOCKETS,)
+GAUGES = (workloads.live.sockets.SOCKETS, workloads.logs.measures.FOLLOWED)
 
 
 def metrics(request: HttpRequest) -> HttpResponse:

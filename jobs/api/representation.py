@@ -264,10 +264,10 @@ def attempt_json(attempt: Attempt, now: devices.Devices | None = None, *, tails:
         "started_at": moment(attempt.started_at),
         "ended_at": moment(attempt.ended_at),
         "counted": attempt.counted,
+        "tail": attempt.tail if tails else None,
         "ranks": [
             rank_json(index, attempt.members[str(index)]) for index in sorted(map(int, attempt.members))
         ],
-        "tail": attempt.tail if tails else None,
     }
 
 

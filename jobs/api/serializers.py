@@ -13,9 +13,12 @@ from jobs import programs, sweeps
 from jobs.models import Event, Framework, On, PartPhase, Phase
 from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
-from jobs.submit import PRIORITY, Distributed, JobSpec
+from jobs.submit import MOST_RETRIES, PRIORITY, Distributed, JobSpec
 from jobs.sweeps import MOST_PARTS
+from workloads.copies import Source
+from workloads.longest import LONGEST_MINUTES
 from workloads.serializers import (
+    Environment,
     ExpositionShape,
     ReasonShape,
     RequestBody,
@@ -24,8 +27,8 @@ from workloads.serializers import (
     size_asked,
     wishes_of,
 )
+from workloads.sizes.sizing import Size
 
-LONGEST_MINUTES = 365 * 24 * 60
 MOST_NODES = 64
 MOST_PROCESSES = 128
 
@@ -51,14 +54,12 @@ class Sweep(StrictSerializer):
     parallelism = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MOST_PARTS)
 
     def validate_parameters(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        faults = sweeps.faults_of_names(values)
-        faults += sweeps.faults_of_values(value for each in values.values() for value in each)
-        if faults:
+        if faults := sweeps.faults_of(values):
             raise serializers.ValidationError(faults)
         return values
 
     def validate_points(self, points: sweeps.Points) -> sweeps.Points:
-        if faults := sweeps.faults_of_points(points):
+        if faults := sweeps.faults_of(points):
             raise serializers.ValidationError(faults)
         return points
 
@@ -95,8 +96,8 @@ class CheckpointsBody(StrictSerializer):
     volume = serializers.UUIDField(help_text="One of `volumes`, which the job may write to.")
 
 
-class JobBody(SizeBody, RequestBody):
-    """A job. Give exactly one of flavor, pool or gpu, and one of command, script or notebook."""
+class ProgramBody(StrictSerializer):
+    """What a job runs, how often, and what follows. Give one of command, script or notebook."""
 
     command = serializers.ListField(
         child=serializers.CharField(allow_blank=True, trim_whitespace=False),
@@ -127,7 +128,7 @@ class JobBody(SizeBody, RequestBody):
         required=False,
         default=3,
         min_value=0,
-        max_value=100,
+        max_value=MOST_RETRIES,
         help_text="Failures of a part after which it is tried again. A lost node is not counted.",
     )
     final_exit_codes = serializers.ListField(
@@ -137,7 +138,6 @@ class JobBody(SizeBody, RequestBody):
         max_length=255,
     )
     sweep = Sweep(required=False, allow_null=True, default=None)
-    priority = serializers.IntegerField(required=False, default=PRIORITY, min_value=-100, max_value=100)
     max_runtime_minutes = serializers.IntegerField(
         required=False,
         allow_null=True,
@@ -167,6 +167,21 @@ class JobBody(SizeBody, RequestBody):
     writes = WritesBody(required=False, allow_null=True, default=None)
 
 
+class JobBody(ProgramBody, SizeBody, RequestBody):
+    """A job. Give exactly one of flavor, pool or gpu, and one of command, script or notebook."""
+
+    priority = serializers.IntegerField(required=False, default=PRIORITY, min_value=-100, max_value=100)
+
+
+class WorkspaceJobBody(ProgramBody):
+    """A job with a workspace's image, size, volumes and environment. `env` and `secret_env` are added to its own."""
+
+    name = serializers.CharField(required=False, max_length=63, help_text="Left out: the workspace's.")
+    env = Environment(required=False, default=dict)
+    secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
+    priority = serializers.IntegerField(required=False, default=PRIORITY, min_value=-100, max_value=100)
+
+
 class KeepBody(StrictSerializer):
     keep = serializers.ListField(
         child=serializers.IntegerField(min_value=0, max_value=MOST_PARTS - 1),
@@ -193,26 +208,51 @@ class DuplicateBody(StrictSerializer):
 
 def spec_of(body: Mapping[str, Any]) -> JobSpec:
     """Convert a valid JobBody to a JobSpec."""
-    same = (
-        "tenant", "name", "image", "command", "script", "notebook", "completions", "parallelism", "retries",
-        "final_exit_codes", "ttl_hours", "env", "secret_env", "repository", "priority", "max_runtime_minutes",
-        "notify", "connections",
-    )  # fmt: skip
-    values = {name: body[name] for name in same}
-    if body["sweep"]:
-        sweep = body["sweep"]
-        values |= {"sweep": sweep.get("parameters", sweep.get("points")), "parallelism": sweep["parallelism"]}
-    distributed = Distributed(**body["distributed"]) if body["distributed"] else None
+    same = ("tenant", "name", "image", "env", "secret_env", "repository", "connections")
     return JobSpec(
-        **values,
+        **{name: body[name] for name in same},
+        **program_of(body),
         size=size_asked(body),
-        distributed=distributed,
-        checkpoints=body["checkpoints"] and body["checkpoints"]["volume"],
         volumes=wishes_of(body["volumes"]),
         exposition=exposition_of(body),
-        after=[After(one["job"], one["on"]) for one in body["after"]],
-        writes=body["writes"]["volume"] if body["writes"] else None,
     )
+
+
+def spec_from(source: Source, body: Mapping[str, Any]) -> JobSpec:
+    """Convert a valid WorkspaceJobBody to a JobSpec with the settings of a workspace."""
+    row = source.row
+    secrets = {name: value for name, value in source.secret_env.items() if name not in body["env"]}
+    return JobSpec(
+        **program_of(body),
+        tenant=row.tenant.slug,
+        name=body.get("name") or row.name,
+        image=row.image.slug,
+        size=Size.of(row).asked(),
+        env={name: value for name, value in source.env.items() if name not in body["secret_env"]}
+        | body["env"],
+        secret_env=secrets | body["secret_env"],
+        repository=source.repository,
+        volumes=source.wishes,
+        connections=source.connections,
+    )
+
+
+def program_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the fields of a valid ProgramBody to those of a JobSpec."""
+    same = (
+        "command", "script", "notebook", "completions", "parallelism", "retries", "final_exit_codes", "ttl_hours",
+        "priority", "max_runtime_minutes", "notify",
+    )  # fmt: skip
+    values: dict[str, Any] = {name: body[name] for name in same}
+    if sweep := body["sweep"]:
+        points = sweep.get("parameters", sweep.get("points"))
+        values |= {"sweep": points, "parallelism": sweep["parallelism"]}
+    return values | {
+        "after": [After(one["job"], one["on"]) for one in body["after"]],
+        "writes": body["writes"]["volume"] if body["writes"] else None,
+        "distributed": Distributed(**body["distributed"]) if body["distributed"] else None,
+        "checkpoints": body["checkpoints"] and body["checkpoints"]["volume"],
+    }
 
 
 # --- Responses, for OpenAPI alone: representation.py makes them
@@ -251,7 +291,7 @@ class AttemptShape(serializers.Serializer[Any]):
     tail = serializers.CharField(
         allow_null=True,
         allow_blank=True,
-        help_text="Last lines of one that failed. Null in lists, and for others.",
+        help_text="Last lines of one that failed. Null in lists and for others.",
     )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
     ranks = RankShape(many=True, help_text="Its pods, one for each node.")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
+from django.db.models import QuerySet
+
 from clusters import labels
-from jobs.models import Attempt
+from jobs.models import Attempt, Job
 from quotas.models import Claim
 from workloads.logs.sources import Kind, Pod, Source
 
@@ -18,4 +22,8 @@ def describe(pod: Pod) -> Source | None:
     return Source(tenant_id, index + pod.completion_index, number)
 
 
-KIND = Kind(labels.JOB, Claim.Holder.JOB, "job", describe)
+def owned(person_id: UUID, tenant_id: UUID) -> QuerySet[Job, UUID]:
+    return Job.objects.filter(owner=person_id, tenant=tenant_id).values_list("pk", flat=True)
+
+
+KIND = Kind(labels.JOB, Claim.Holder.JOB, "job", describe, owned)

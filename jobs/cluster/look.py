@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
@@ -19,7 +20,7 @@ from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import Attempt, Desired, Job, Part, PartPhase
-from jobs.runs import attempts, following, lifecycle
+from jobs.runs import attempts, following, lifecycle, parts
 from jobs.runs.ends import End, end_of, has_succeeded, index_of, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
@@ -86,26 +87,40 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
             bring_up(wanted_of(job, part, attempt, claim, shared, timezone.now()), pods, mirror)
     starting = {part.run for part in live if part.phase in UP}
     attempts.show_troubles(job, [one for one in known.values() if one.run in starting])
-    for run, pods in by_run.items():
-        set_aside(job, run, pods, mirror)
-    names = {f"job-{run}" for run in runs}
-    for service in mirror.of("Service", str(job.pk)):
-        if (name := service["metadata"]["name"]) not in names:  # of an attempt whose end an admin confirmed
-            remove_network(job.tenant.namespace, name, mirror)
+    set_aside(job, by_run, {f"job-{run}" for run in runs}, mirror)
+    if parts.lacks_claims(job):
+        attempts.request_more(job)
+    if live and job.dirty_since is not None:
+        keep_fences(job, mirror, shared)
     late = [pod for pods in by_run.values() for pod in pods if not end_proven(pod)]
     if job.desired == Desired.DELETED and not live and not late:
         return delete(job, mirror)
     return True
 
 
-def set_aside(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> None:
-    """End pods of runs that are over: what came late must not run without a claim."""
+def set_aside(job: Job, by_run: dict[str, list[Object]], names: set[str], mirror: Mirror) -> None:
+    """Clear away what attempts left behind that are over. `names`: objects of those that are not."""
+    for run, pods in by_run.items():
+        end_late(job, run, pods, mirror)
+    for service in mirror.of("Service", str(job.pk)):
+        if (name := service["metadata"]["name"]) not in names:  # of an attempt whose end an admin confirmed
+            remove_network(job.tenant.namespace, name, mirror)
+
+
+def end_late(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> None:
+    """End pods of a run that is over: what came late must not run without a claim."""
     for pod in pods:
         if end_proven(pod):
             remove_finalizer(pod, mirror)
         elif not pod["metadata"].get("deletionTimestamp"):
             mirror.delete("Job", job.tenant.namespace, f"job-{run}")
             mirror.delete("Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+
+
+def keep_fences(job: Job, mirror: Mirror, shared: Shared) -> None:
+    """Apply the tenant's network policy and ceiling, which may have changed since its attempts began."""
+    with suppress(ensuring.NoNamespace):  # what starts there says so
+        ensuring.ensure(shared.tenant_objects(job.tenant, job.pool.cluster), shared.instance, mirror)
 
 
 def delete(job: Job, mirror: Mirror) -> bool:
@@ -313,9 +328,9 @@ def delete_running(pods: Sequence[Object], mirror: Mirror) -> None:
 
 def settle(job: Job, attempt: Attempt, pods: Sequence[Object], end: End, mirror: Mirror) -> None:
     """Write down the end, and only then let go of its pods. Until then a look that was cut off comes again."""
+    attempts.note_last(attempt, pods)
     if job.nodes > 1:
         remove_network(job.tenant.namespace, attempt.object_name, mirror)
-    attempts.note_last(attempt, pods)
     attempts.finish(job, attempt, end)
     for pod in pods:
         remove_finalizer(pod, mirror)

@@ -98,6 +98,7 @@ def wanted_of(job: Job, part: Part, attempt: Attempt, claim: Claim, shared: Shar
         node=claim.node,
         requested_cpu_millicores=claim.cpu_millicores,
         requested_memory_mib=claim.memory_mib,
+        extra=claim.extra,
         shared=shared,
         now=now,
         must_end_at=claim.must_end_at,

@@ -24,7 +24,12 @@ def manifests_of(job: Job) -> dict[str, Any]:
         job,
         part,
         attempt or Attempt(part=part, number=1, run=part.run or job.pk),
-        claim or Claim(cpu_millicores=size.requested_cpu_millicores, memory_mib=size.requested_memory_mib),
+        claim
+        or Claim(
+            cpu_millicores=size.requested_cpu_millicores,
+            memory_mib=size.requested_memory_mib,
+            extra=size.pool.beside_gpus(size.units),
+        ),
         Shared([job.pk]),
         timezone.now(),
     )

@@ -74,6 +74,14 @@ def note_last(attempt: Attempt, pods: Sequence[Object]) -> None:
     attempt.save(update_fields=["tail", "gpus", "gpu_use_percent"])
 
 
+def request_more(job: Job) -> None:
+    """Put parts into the queue that had to stay out of it."""
+    with transaction.atomic():
+        admission.lock(job.pool.cluster_id)
+        with changing(job.pk) as row:
+            parts.request_next(row)
+
+
 def begin_running(job: Job, attempt: Attempt) -> None:
     part = attempt.part
     if part.phase == PartPhase.RUNNING:

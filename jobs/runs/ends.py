@@ -21,10 +21,10 @@ from workloads.pods.status import (
 from workloads.pods.troubles import explain_trouble, rejected
 
 OUT_OF_TIME = "DeadlineExceeded"
+LONGEST_TAIL = 4096
 INDEX = "batch.kubernetes.io/job-completion-index"
 BY_A_SIGNAL = 128  # exit codes above it
 NEVER = "~"  # after every time
-LONGEST_TAIL = 4096
 
 
 class Result(Enum):
@@ -104,6 +104,18 @@ def end_of(job: Job, pods: Sequence[Object], kept: Object | None) -> End:
     return End(Result.FAILED, "exit_code", code, {"exit_code": code})
 
 
+def tail_of(pods: Sequence[Object]) -> str:
+    """Return the last lines of the container that failed first, as the kubelet kept them: at most 80 lines, 2 KiB.
+
+    The container's terminationMessagePolicy is FallbackToLogsOnError.
+    """
+    for pod in sorted(pods, key=_blame):
+        ended = terminated(pod)
+        if ended.get("exitCode") and (text := str(ended.get("message") or "").replace("\0", "")):
+            return text[-LONGEST_TAIL:]
+    return ""
+
+
 def first_to_blame(pods: Sequence[Object]) -> Object | None:
     """Return the pod because of which the attempt did not succeed; the others were ended because of it.
 
@@ -143,18 +155,6 @@ def reason_of(pod: Object) -> str:
 def terminated(pod: Object) -> Object:
     found: Object = container_status(pod).get("state", {}).get("terminated") or {}
     return found
-
-
-def tail_of(pods: Sequence[Object]) -> str:
-    """Return the last lines of output of the container that failed first, as the kubelet kept them: 80 lines, 2 KiB.
-
-    The container's terminationMessagePolicy is FallbackToLogsOnError.
-    """
-    for pod in sorted(pods, key=_blame):
-        ended = terminated(pod)
-        if ended.get("exitCode") and (text := str(ended.get("message") or "").replace("\0", "")):
-            return text[-LONGEST_TAIL:]
-    return ""
 
 
 def has_succeeded(pod: Object) -> bool:

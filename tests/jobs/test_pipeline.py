@@ -22,7 +22,7 @@ from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.jobs.driving import RUNS, submitted
 from tests.shared.clients import api as client_of
-from tests.workspaces.datasets import dataset
+from tests.shared.datasets import dataset
 
 pytestmark = pytest.mark.django_db
 

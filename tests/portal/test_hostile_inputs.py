@@ -75,12 +75,6 @@ REPOSITORIES: list[Any] = [
     "file:///etc", "/etc/passwd", "ext::sh -c id", "--upload-pack=id", "ssh://-oProxyCommand=id/x", "javascript:1",
     "https://", "http://x\n.example/a", "https://example.org/a b", 7, ["x"], "https://example.org/" + "a" * 3000,
 ]  # fmt: skip
-DISTRIBUTED: list[Any] = [
-    [], 2, "ranks", {"nodes": 1}, {"framework": "mpi"}, {"framework": None}, {"framework": "ranks", "nodes": 0},
-    {"framework": "ranks", "nodes": 10**9}, {"framework": "ranks", "nodes": 1.5}, {"framework": "ranks", "nodes": []},
-    {"framework": "ranks", "processes_per_node": -1}, {"framework": "ranks", "processes_per_node": 2**70},
-    {"framework": "torchrun", "master": "10.0.0.1"},
-]  # fmt: skip
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [
     7, [], "9090", {}, {"port": 0}, {"port": 80}, {"port": 8888}, {"port": 2222}, {"port": 65536}, {"port": "x"},
@@ -92,6 +86,12 @@ AFTER: list[Any] = [
     7, "x", {}, [7], ["x"], [{}], [{"job": None}], [{"job": "x"}], [{"job": STRANGER}],
     [{"job": STRANGER, "on": "sunday"}], [{"job": STRANGER, "on": None}], [{"job": STRANGER, "surprise": 1}],
     [{"job": STRANGER}] * 2, [{"job": STRANGER}] * 30,
+]  # fmt: skip
+DISTRIBUTED: list[Any] = [
+    [], 2, "ranks", {"nodes": 1}, {"framework": "mpi"}, {"framework": None}, {"framework": "ranks", "nodes": 0},
+    {"framework": "ranks", "nodes": 10**9}, {"framework": "ranks", "nodes": 1.5}, {"framework": "ranks", "nodes": []},
+    {"framework": "ranks", "processes_per_node": -1}, {"framework": "ranks", "processes_per_node": 2**70},
+    {"framework": "torchrun", "master": "10.0.0.1"},
 ]  # fmt: skip
 KEYS: list[Any] = [
     "", "ssh-rsa", "ssh-rsa AAAA", "ssh-ed25519 !!!!", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", RSA_1024,

@@ -179,19 +179,19 @@ def gpu_parts(wanted: Wanted) -> PodParts:
 
 def resources(wanted: Wanted) -> dict[str, Any]:
     workload = wanted.workload
-    gpus = gpu_parts(wanted).resources
+    devices = {**gpu_parts(wanted).resources, **{name: str(count) for name, count in wanted.extra.items()}}
     return {
         "requests": {
             "cpu": format_cpu(wanted.requested_cpu_millicores),
             "memory": format_mib(wanted.requested_memory_mib),
             "ephemeral-storage": format_mib(EPHEMERAL_REQUEST_MIB),
-            **gpus,
+            **devices,
         },
         "limits": {
             "cpu": format_cpu(workload.cpu_millicores),
             "memory": format_mib(workload.memory_mib),
             "ephemeral-storage": format_mib(EPHEMERAL_LIMIT_MIB),
-            **gpus,
+            **devices,
         },
     }
 

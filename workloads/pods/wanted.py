@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 from uuid import UUID
@@ -34,6 +34,8 @@ class Wanted:
     requested_cpu_millicores: int
     requested_memory_mib: int
     shared: Shared
+    # Extended resources beside GPUs, by name.
+    extra: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def bad_gpus(self) -> tuple[str, ...]:
