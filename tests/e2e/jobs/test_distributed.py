@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.jobs.asking import comes_to, submit
 from tests.e2e.jobs.ring import expected
-from tests.e2e.jobs.test_jobs import comes_to, submit
 from tests.e2e.stack import Client, Stack, running, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]

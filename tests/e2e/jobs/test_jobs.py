@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.e2e.stack import Client, Stack, running, until
+from tests.e2e.jobs.asking import comes_to, submit
+from tests.e2e.stack import Client, Stack, running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -34,24 +34,6 @@ def stack() -> Iterator[Stack]:
 @pytest.fixture(scope="module")
 def alice(stack: Stack) -> Client:
     return stack.client(stack.token("alice", "read", "jobs", "volumes"))
-
-
-def submit(alice: Client, **changes: Any) -> str:
-    body = {"tenant": "demo", "name": "train", "image": "jupyter", "flavor": "cpu-small"} | changes
-    status, made = alice("POST", "jobs/", {key: value for key, value in body.items() if value is not None})
-    assert status == 201, made
-    return str(made["id"])
-
-
-def comes_to(alice: Client, job: str, phase: str, seconds: float = 120) -> dict[str, Any]:
-    def now() -> Any:
-        return alice("GET", f"jobs/{job}/")[1]
-
-    try:
-        until(f"{phase}", lambda: now()["phase"] == phase, seconds)
-    except AssertionError as error:
-        raise AssertionError(f"{error}: {now()}, {alice.everything(f'jobs/{job}/events/')}") from None
-    return dict(now())
 
 
 def test_a_job_goes_on_from_its_checkpoint_after_a_failure(stack: Stack, alice: Client) -> None:
