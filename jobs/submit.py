@@ -26,7 +26,7 @@ from storage.mounts import homes, mounting
 from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
 from workloads import longest
-from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
+from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
@@ -88,7 +88,6 @@ class JobSpec:
     writes: UUID | None = None
     connections: Sequence[UUID] = ()
     exposition: Exposition | None = None
-    not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
 
 def submit(actor: Actor, spec: JobSpec) -> Job:
@@ -98,7 +97,6 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
         with transaction.atomic():
             list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))  # one at a time
             require_submit(actor, tenant, hold=True)
-            refuse_not_built(spec.not_built)
             refuse_unfair(actor, spec.priority)
             image = check(spec)
             size = resolve(tenant, spec.size)

@@ -247,13 +247,11 @@ def program_of(body: Mapping[str, Any]) -> dict[str, Any]:
     if sweep := body["sweep"]:
         points = sweep.get("parameters", sweep.get("points"))
         values |= {"sweep": points, "parallelism": sweep["parallelism"]}
-    distributed = Distributed(**body["distributed"]) if body["distributed"] else None
     return values | {
         "after": [After(one["job"], one["on"]) for one in body["after"]],
         "writes": body["writes"]["volume"] if body["writes"] else None,
-        "distributed": distributed,
+        "distributed": Distributed(**body["distributed"]) if body["distributed"] else None,
         "checkpoints": body["checkpoints"] and body["checkpoints"]["volume"],
-        "not_built": ["distributed"] if distributed and distributed.nodes > 1 else [],
     }
 
 

@@ -21,7 +21,7 @@ from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import Attempt, Desired, Job, Part, PartPhase
 from jobs.runs import attempts, following, lifecycle, parts
-from jobs.runs.ends import End, end_of, index_of, is_over, is_running, is_suspended
+from jobs.runs.ends import End, end_of, has_succeeded, index_of, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage.cluster.look import hold
@@ -156,6 +156,10 @@ def bring_up(wanted: Wanted, pods: Sequence[Object], mirror: Mirror) -> None:
         settle_once_over(wanted, mirror)
     else:
         make_network(wanted, mirror)  # somebody may have deleted it
+        if any(end_proven(pod) and not has_succeeded(pod) for pod in pods):
+            delete_running(
+                pods, mirror
+            )  # also where its program left with 0, which is no failure to Kubernetes
         follow_start(wanted, pods, kept, mirror)
 
 
@@ -308,9 +312,7 @@ def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mi
     namespace, name = job.tenant.namespace, attempt.object_name
     attempts.note_pods(attempt, pods)
     mirror.delete("Job", namespace, name)
-    for pod in pods:
-        if not pod["metadata"].get("deletionTimestamp") and not terminal(pod):
-            mirror.delete("Pod", namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+    delete_running(pods, mirror)
     if not is_over(mirror.api.get("Job", namespace, name)) or not all(end_proven(pod) for pod in pods):
         return  # the watch tells its end
     pods = pods_now(job, attempt, mirror)
@@ -319,6 +321,13 @@ def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mi
         attempts.pod_vanished(job, attempt)
     elif all(end_proven(pod) for pod in pods):
         settle(job, attempt, pods, end_of(job, pods, None), mirror)
+
+
+def delete_running(pods: Sequence[Object], mirror: Mirror) -> None:
+    for pod in pods:
+        if not pod["metadata"].get("deletionTimestamp") and not terminal(pod):
+            name = pod["metadata"]["name"]
+            mirror.delete("Pod", pod["metadata"]["namespace"], name, uid=pod["metadata"]["uid"])
 
 
 def settle(job: Job, attempt: Attempt, pods: Sequence[Object], end: End, mirror: Mirror) -> None:

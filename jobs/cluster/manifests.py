@@ -15,7 +15,6 @@ from clusters import labels
 from clusters.labels import digest_of
 from jobs import start
 from jobs.models import Attempt, Framework, Job, Part
-from jobs.runs.parts import nodes_of
 from quotas.models import Claim
 from quotas.namespaces.manifests import tenant_labels
 from workloads.pods import parts
@@ -103,7 +102,7 @@ def wanted_of(job: Job, part: Part, attempt: Attempt, claim: Claim, shared: Shar
         shared=shared,
         now=now,
         must_end_at=claim.must_end_at,
-        nodes=nodes_of(claim),
+        nodes=claim.nodes,
     )
 
 

@@ -59,6 +59,7 @@ def job_page(request: HttpRequest, job: Job, tab: str, *, status: int = 200, **m
         "is_own": is_own,
         "reads_output": reads_output,
         "may": what_may(actor, job),
+        "retry_kind": "filled" if job.phase == Phase.FAILED and job.completions == 1 else "",
     }
     if tab == "overview":
         context["attempts"] = [one | {"span": _span(one)} for one in reversed(shown["attempts"])]

@@ -118,7 +118,7 @@ class Jobs:
                     run=claim.pk,
                     level=Level.WARNING,
                     index=part.index,
-                    node=story.spelled(parts.nodes_of(claim)),
+                    node=story.spelled(claim.nodes),
                 )
                 parts.end(job, part, Ending.AGAIN)
         enqueue.look([claim.holder_id])

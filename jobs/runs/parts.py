@@ -76,12 +76,8 @@ def request(job: Job, part: Part) -> Claim:
         priority=job.priority,
         max_runtime_minutes=job.max_runtime_minutes,
         most_waiting=MOST_WAITING,
+        nodes=job.nodes,
     )
-
-
-def nodes_of(claim: Claim) -> list[str]:
-    """Return the node of each pod, in the order of ranks."""
-    return [claim.node]
 
 
 def begin(job: Job, claim: Claim) -> Attempt | None:
@@ -101,7 +97,7 @@ def begin(job: Job, claim: Claim) -> Attempt | None:
         index=part.index,
         attempt=part.number,
         pool=claim.pool.name,
-        node=spelled(nodes_of(claim)),
+        node=spelled(claim.nodes),
     )
     show(job)
     return attempt

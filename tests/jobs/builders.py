@@ -6,22 +6,32 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from accounts.models import Tenant, User
+from clusters.models import Cluster
 from jobs.cluster.manifests import Wanted
 from jobs.models import Attempt, Job, JobSecret, Part
-from tests.workspaces.builders import INSTANCE, RUN, workspace
+from quotas.models import Pool
+from workloads.models import Image
 from workloads.pods.wanted import Shared
 
+INSTANCE = UUID("00000000-0000-4000-8000-000000000001")
+RUN = UUID("00000000-0000-4000-8000-0000000000aa")
+VOLUME = UUID("00000000-0000-4000-8000-0000000000bb")
 ID = UUID("00000000-0000-4000-8000-0000000000cc")
 
 
 def job(**changes: Any) -> Job:
-    like = workspace()
+    cluster = Cluster(slug="main", name="Main")
+    labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     values: dict[str, Any] = {
         "id": ID,
         "command": ["python", "train.py"],
-        **{
-            name: getattr(like, name) for name in ("name", "tenant", "owner", "image", "pool", "units", "env")
-        },
+        "name": "train",
+        "tenant": Tenant(slug="demo", name="Demo"),
+        "owner": User(username="alice"),
+        "image": Image(slug="jupyter", name="Jupyter", reference="example/jupyter:1"),
+        "pool": Pool(slug="a100", name="A100", cluster=cluster, node_labels=labels),
+        "units": 1,
         "cpu_millicores": 4000,
         "memory_mib": 16384,
     }

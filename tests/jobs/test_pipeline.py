@@ -127,5 +127,6 @@ def test_the_fragment_draws_it_and_says_it_as_a_list(cast: Cast, rf: RequestFact
     assert "<prepare>" not in html
     assert "style=" not in html
     assert "After train (in any case)" in html
+    assert html.count('class="arrow is-after"') == 1  # what the version shows is not drawn twice
     alone = submitted(cast, "alone", ends=RUNS)
     assert "svg" not in render_to_string("jobs/_pipeline.html", {"job": alone, "request": request})

@@ -17,6 +17,7 @@ from devcluster.testing.waiting import until
 from storage import adoption, changes
 from storage.adoption import Found
 from storage.cluster.adopting import MARK
+from storage.cluster.keeper import Keeper
 from storage.files import sessions
 from storage.files.inspecting import report_of
 from storage.models import FilesSession, Volume
@@ -24,6 +25,7 @@ from storage.mounts.mounting import may_mount
 from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.keeping import created, in_phase, keep, with_problem
+from tests.shared.looking import listed
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
@@ -154,6 +156,24 @@ def test_a_pvc_is_kept_and_read_only_until_its_owner_has_confirmed_what_is_in_it
     assert writes(volume, house.alice)
     assert (api.get(CLAIM, house.demo.namespace, name) or {})["metadata"]["uid"] == uid
     assert MARK not in ((api.get(VOLUME, None, volume.bound_to) or {})["metadata"].get("annotations") or {})
+
+
+def test_the_keeper_comes_back_to_it_until_there_is_nothing_to_do(
+    house: Cast, api: Api, inspector: Inspector
+) -> None:
+    def is_looked_at(volume: Volume) -> bool:
+        keeper = Keeper(house.cluster, listed(house.cluster, house.demo.namespace))
+        Volume.objects.filter(pk=volume.pk).update(dirty_since=None)
+        return bool(keeper.unsettled().filter(pk=volume.pk).exists())
+
+    volume = adopted(house, claim=foreign_claim(house, api))
+    assert is_looked_at(volume)
+    assert is_looked_at(keep(volume, read_only))
+    inspector.ends(volume)
+    assert not is_looked_at(volume)
+    adoption.confirm(house.alice, volume)
+    assert is_looked_at(volume)
+    assert not is_looked_at(keep(volume, lambda row: row.adoption == ""))
 
 
 def test_a_released_persistent_volume_gets_a_pvc_of_its_own(

@@ -7,8 +7,7 @@ from typing import Any
 from jobs.cluster import manifests
 from jobs.cluster.manifests import Wanted
 from storage.models import Mount, Volume
-from tests.jobs.builders import ID, job, wanted
-from tests.workspaces.builders import HOME, RUN
+from tests.jobs.builders import ID, RUN, VOLUME, job, wanted
 
 NAME = f"job-{RUN}"
 OF_THE_RUN = {"berth.dev/run": str(RUN)}
@@ -106,6 +105,6 @@ def test_an_ordinary_job_is_told_nothing_of_others() -> None:
 
 
 def test_checkpoints_are_on_the_volume_that_was_named() -> None:
-    of = wanted(job(checkpoints=HOME))
-    of.shared.__dict__["mounts"] = {ID: [Mount(volume=Volume(id=HOME), path="/data", read_only=False)]}
+    of = wanted(job(checkpoints=VOLUME))
+    of.shared.__dict__["mounts"] = {ID: [Mount(volume=Volume(id=VOLUME), path="/data", read_only=False)]}
     assert environment(of)["BERTH_CHECKPOINTS"] == "/data"
