@@ -113,7 +113,9 @@ def end_late(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> None
         if end_proven(pod):
             remove_finalizer(pod, mirror)
             if not pod["metadata"].get("ownerReferences"):  # else it is deleted with its Job
-                mirror.delete("Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+                mirror.delete(
+                    "Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"]
+                )
         elif not pod["metadata"].get("deletionTimestamp"):
             mirror.delete("Job", job.tenant.namespace, f"job-{run}")
             mirror.delete("Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])

@@ -12,7 +12,8 @@ import urllib3
 from clusters import transport
 from clusters.errors import ClusterRefused, ClusterUnavailable, StreamSilent
 from clusters.transport import ATTEMPTS, Transport
-from tests.clusters.stub import Answer, Request, Stub, api_at, events, listed, pod, reset, status, text
+from tests.clusters.stub import Answer, Request, Stub, events, listed, pod, reset, status, text
+from tests.shared.ports import api_at
 
 SECRET = {
     "apiVersion": "v1",

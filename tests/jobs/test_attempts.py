@@ -13,8 +13,8 @@ from jobs.runs import attempts
 from jobs.runs.ends import LONGEST_TAIL, tail_of
 from monitoring.figures.store import Sample, TrackIdentity, put
 from tests.cast import Cast
-from tests.jobs.driving import PASSES, drive, in_phase, submitted
-from tests.jobs.driving import attempts as attempts_of
+from tests.shared.driving_jobs import PASSES, drive, in_phase, submitted
+from tests.shared.driving_jobs import attempts as attempts_of
 
 
 def ended(code: int, message: str | None = None) -> dict[str, Any]:

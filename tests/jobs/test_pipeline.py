@@ -20,9 +20,9 @@ from jobs.runs.following import After
 from storage.models import LATEST
 from storage.mounts.mounting import MountWish
 from tests.cast import Cast
-from tests.jobs.driving import RUNS, submitted
 from tests.shared.clients import api as client_of
 from tests.shared.datasets import dataset
+from tests.shared.driving_jobs import RUNS, submitted
 
 pytestmark = pytest.mark.django_db
 

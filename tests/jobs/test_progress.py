@@ -24,8 +24,8 @@ from jobs.runs.lifecycle import retry
 from quotas import admission
 from quotas.models import Claim
 from tests.cast import Cast
-from tests.jobs.driving import RUNS, submitted
 from tests.shared.clients import api, ask
+from tests.shared.driving_jobs import RUNS, submitted
 from workloads.logs import readers
 from workloads.logs.readers import Line
 

@@ -18,8 +18,8 @@ from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.e2e import looks
 from tests.e2e.browsing import signed_in
-from tests.jobs.driving import RUNS, submitted
 from tests.shared.datasets import dataset
+from tests.shared.driving_jobs import RUNS, submitted
 from workloads.logs.readers import Line
 
 pytestmark = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.jobs.asking import comes_to, submit
-from tests.e2e.stack import Client, Stack, running
+from tests.e2e.stack import Client, Stack, running, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from clusters.api import Api
 from clusters.log_streams import LogStreams
-from tests.clusters.stub import api_at
+from tests.shared.ports import api_at
 from workloads.logs.chunks import Entry
 from workloads.logs.intake import SECOND, nanoseconds
 
