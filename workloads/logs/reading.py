@@ -65,7 +65,7 @@ class Shown(NamedTuple):
     holder_kind: str
     holder_id: UUID
     run: UUID
-    index: int
+    index: int  # type: ignore[assignment]  # hides a method of tuples
     attempt: int
 
     @property
