@@ -12,6 +12,7 @@ urlpatterns = [
     path("jobs/<uuid:id>/retry/", api.RetryView.as_view(), name="job-retry"),
     path("jobs/<uuid:id>/retry-failed/", api.RetryFailedView.as_view(), name="job-retry-failed"),
     path("jobs/<uuid:id>/duplicate/", api.DuplicateView.as_view(), name="job-duplicate"),
+    path("workspaces/<uuid:id>/job/", api.JobOfWorkspaceView.as_view(), name="workspace-job"),
     path("jobs/<uuid:id>/stop-rest/", api.StopRestView.as_view(), name="job-stop-rest"),
     path("jobs/<uuid:id>/parts/", api.PartsView.as_view(), name="job-parts"),
     path("jobs/<uuid:id>/events/", api.JobEventsView.as_view(), name="job-events"),

@@ -59,6 +59,7 @@ def job_page(request: HttpRequest, job: Job, tab: str, *, status: int = 200, **m
         "is_own": is_own,
         "reads_output": reads_output,
         "may": what_may(actor, job),
+        "retry_kind": "filled" if job.phase == Phase.FAILED and job.completions == 1 else "",
     }
     if tab == "overview":
         context["attempts"] = [one | {"span": _span(one)} for one in reversed(shown["attempts"])]
@@ -93,8 +94,9 @@ def what_may(actor: Actor, job: Job) -> dict[str, bool]:
     return {
         "cancel": manages and not is_over and job.desired == Desired.DONE,
         "retry": runs_own and is_over,
-        "retry_failed": runs_own and job.phase in (Phase.FAILED, Phase.CANCELLED) and job.completions > 1,
+        "retry_failed": runs_own and is_over and job.completions > 1 and job.phase != Phase.SUCCEEDED,
         "delete": manages,
+        "duplicate": not job.deleted_at and access.may_submit(actor, job.tenant),
     }
 
 

@@ -28,6 +28,8 @@ from quotas.when import forecast_in_words
 # The overview counts these claims and links to their list.
 NEVER = Q(state=Claim.State.WAITING, reason_code__in=reasons.NEVER)
 ASKED_BACK = Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
+# With it Kubernetes detaches the volumes of a node that is off.
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 LOST = Q(state=Claim.State.ADMITTED, end_unproven_since__isnull=False)
 
 
@@ -52,7 +54,13 @@ class ConfirmEnd(Previewed[Claim]):
             _(
                 "Check the node first. If the process is still there, two people get the same GPU. Confirm "
                 "only when it is gone, or the node is off."
+            ),
+            _(
+                "A node that is off for good keeps its volumes attached, and who needs them waits. Once you are sure "
+                "that it is off, taint it: kubectl taint nodes %(node)s %(taint)s. A node that was not off would write "
+                "beside the next one, and the files would be lost."
             )
+            % {"node": "NAME", "taint": OUT_OF_SERVICE},
         ]
 
     def effects(self, actor: Actor, rows: Sequence[Claim]) -> list[Effect]:

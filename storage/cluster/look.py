@@ -69,9 +69,9 @@ def look(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
 def tend(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
     """Keep the volume, its copies and its files session. Return False if one of these has to be looked at again."""
     files_done = files.look_at(volume, mirror, instance)
+    keep(volume, mirror, instance)
     if volume.adoption == Adoption.READ_ONLY and volume.inspection is None:
         inspecting.begin(volume)
-    keep(volume, mirror, instance)
     return snapshots.look_at_all(volume, mirror, instance) and files_done
 
 

@@ -104,7 +104,7 @@ class AdoptForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     claim = forms.CharField(
-        label=_("Or a PVC of the tenant's namespace"),
+        label=_("Or a PVC of the tenant’s namespace"),
         max_length=253,
         required=False,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),

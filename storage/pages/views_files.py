@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -27,6 +29,7 @@ from storage.files.answers import Failed
 from storage.models import FilesPhase, FilesSession, Volume
 
 LONGEST_PATH = 4000
+SIMPLE = re.compile(r"[a-z0-9._-]+", re.IGNORECASE | re.ASCII)
 # The word of a workspace's status that looks like it.
 LOOKS = {FilesPhase.STARTING: "starting", FilesPhase.READY: "ready", FilesPhase.ENDING: "stopping"}
 
@@ -50,10 +53,20 @@ def files(request: HttpRequest, id: UUID) -> HttpResponse:
         "crumbs": crumbs(path),
         "may_write": sessions.may_open(actor, volume, writes=True) and (session is None or session.writes),
         "moves": session is not None and session.phase != FilesPhase.READY,
+        "sftp": sftp_command(actor, volume),
     }
     if session is not None and session.phase == FilesPhase.READY:
         context |= listed(session, path, text_of(request.GET, "after"))
     return render(request, "storage/files.html", context)
+
+
+def sftp_command(actor: Actor, volume: Volume) -> str:
+    """Return the command that reaches the files from a terminal; empty: Berth's SSH address is not set up."""
+    if not settings.SSH_JUMP_HOST:
+        return ""
+    is_plain = volume.owner_id == actor.user.pk and SIMPLE.fullmatch(volume.name)
+    person = f"{actor.user.get_username()}+{volume.name if is_plain else volume.pk}"
+    return f"sftp -P {settings.SSH_JUMP_PORT} {person}@{settings.SSH_JUMP_HOST}"
 
 
 def opened(request: HttpRequest, id: UUID, *, writes: bool = False) -> tuple[Actor, Volume]:

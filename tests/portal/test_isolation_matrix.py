@@ -133,6 +133,7 @@ API: dict[str, dict[str, Row]] = {
     "workspaces/<uuid:id>/extend/": {"POST": replace(MANAGED, codes="200 403 403 200 200 404 403 404")},  # no end
     "workspaces/<uuid:id>/keep-alive/": {"POST": Row("200 403 403 200 200 404 403 404")},
     "workspaces/<uuid:id>/clone/": {"POST": Row("202 403 202 202 202 404 403 404")},
+    "workspaces/<uuid:id>/job/": {"POST": Row("201 403 201 201 201 404 403 404", {"command": ["true"]})},
     "workspaces/<uuid:id>/jupyter/": {"POST": replace(OWN, codes="201 403 403 403 403 404 403 404")},
     "workspaces/<uuid:id>/metrics/": {"GET": SEEN},
     "jobs/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", JOB)},
@@ -271,8 +272,12 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
     "jobs/": (PAGE, NO_SUCH_METHOD),
+    "jobs/new/": (PAGE, "422 200 422 422 422 422 302"),
+    "jobs/new/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "jobs/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such action
     "jobs/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/parts/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/stop-rest/": (MANAGED_PAGE, "200 403 403 200 200 404 302"),  # it asks which
     "jobs/<uuid:id>/activity/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/settings/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/<str:verb>/": ("200 403 403 200 200 404 302", MANAGED_PAGE),

@@ -17,13 +17,15 @@ from devcluster.testing.waiting import until
 from storage import adoption, changes
 from storage.adoption import Found
 from storage.cluster.adopting import MARK
+from storage.cluster.keeper import Keeper
 from storage.files import sessions
 from storage.files.inspecting import report_of
 from storage.models import FilesSession, Volume
 from storage.mounts.mounting import may_mount
 from tests.cast import Cast
 from tests.shared.clients import browser
-from tests.storage.keeping import created, in_phase, keep, with_problem
+from tests.shared.keeping import created, in_phase, keep, with_problem
+from tests.shared.looking import listed
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
@@ -156,6 +158,24 @@ def test_a_pvc_is_kept_and_read_only_until_its_owner_has_confirmed_what_is_in_it
     assert MARK not in ((api.get(VOLUME, None, volume.bound_to) or {})["metadata"].get("annotations") or {})
 
 
+def test_the_keeper_comes_back_to_it_until_there_is_nothing_to_do(
+    house: Cast, api: Api, inspector: Inspector
+) -> None:
+    def is_looked_at(volume: Volume) -> bool:
+        keeper = Keeper(house.cluster, listed(house.cluster, house.demo.namespace))
+        Volume.objects.filter(pk=volume.pk).update(dirty_since=None)
+        return bool(keeper.unsettled().filter(pk=volume.pk).exists())
+
+    volume = adopted(house, claim=foreign_claim(house, api))
+    assert is_looked_at(volume)
+    assert is_looked_at(keep(volume, read_only))
+    inspector.ends(volume)
+    assert not is_looked_at(volume)
+    adoption.confirm(house.alice, volume)
+    assert is_looked_at(volume)
+    assert not is_looked_at(keep(volume, lambda row: row.adoption == ""))
+
+
 def test_a_released_persistent_volume_gets_a_pvc_of_its_own(
     house: Cast, api: Api, inspector: Inspector
 ) -> None:
@@ -206,17 +226,14 @@ def test_an_inspection_without_a_report_lets_nobody_confirm_and_can_be_repeated(
 ) -> None:
     volume = keep(adopted(house, claim=foreign_claim(house, api)), read_only)
     volume = inspector.ends(volume, "no report", "Failed")
-    assert volume.inspection is not None
-    assert volume.inspection["problem"] == "inspection_failed"
+    assert (volume.inspection or {})["problem"] == "inspection_failed"
     with pytest.raises(Conflict, match="not inspected"):
         adoption.confirm(house.alice, volume)
     page = browser(house.alice).get(f"/volumes/{volume.pk}/").content.decode()
     assert 'id="inspect"' in page
     assert 'id="confirm"' not in page
     assert adoption.inspect_again(house.alice, volume)
-    inspection = inspector.ends(volume).inspection
-    assert inspection is not None
-    assert inspection["names"] == ["scans/"]
+    assert (inspector.ends(volume).inspection or {})["names"] == ["scans/"]
 
 
 def test_a_volume_that_nobody_confirmed_leaves_its_data_where_it_was(

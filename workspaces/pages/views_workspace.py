@@ -24,6 +24,7 @@ from quotas import reasons
 from quotas.estimates import Estimator
 from storage.mounts import homes
 from workloads.logs.panel import Panel
+from workloads.pages.bodies import curl
 from workloads.repositories import holds_credentials
 from workloads.sizes.estimate import alternatives
 from workloads.sizes.sizing import Size
@@ -35,7 +36,7 @@ from workspaces.models import Desired, Phase, Workspace
 from workspaces.runs import lifecycle, lifetime
 from workspaces.state import jupyter, runs
 
-from .same_launch import body_of_workspace, curl
+from .same_launch import body_of_workspace
 from .timeline import start_took, timeline
 
 EVENTS_SHOWN = 200
@@ -108,6 +109,7 @@ def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
         "extend": manages and wanted and workspace.stops_at is not None,
         "delete": manages,
         "launch_again": rests and access.may_launch(actor, workspace.tenant),
+        "run_as_job": is_there and access.may_launch(actor, workspace.tenant),
         "logs": reads_logs,
     }
 

@@ -22,6 +22,7 @@ from accounts import addresses
 
 from . import limits, rights
 from .carry import Tunnel, reach
+from .files import Files
 from .rights import Person, Target
 
 log = logging.getLogger(__name__)
@@ -117,6 +118,18 @@ class Guest(asyncssh.SSHServer):
             tunnel.no_room("connection")
         channel = self._connection.create_tcp_channel(window=WINDOW_BYTES)
         return channel, self._open(tunnel, dest_host, dest_port)
+
+    def session_requested(self) -> Any:
+        """Open the files of the volume in the person's name, over SFTP. Without one, no session is opened."""
+        assert self._person is not None
+        if not self._person.volume:
+            return False
+        full = len(self._tunnels) >= limits.TUNNELS_PER_CONNECTION
+        if full or not self._house.tunnels.take(self._person.user_id):
+            raise self._refusal(asyncssh.OPEN_RESOURCE_SHORTAGE, TOO_MANY)
+        files = Files(self._is_over, self._person, self._address)
+        self._tunnels.add(files)
+        return self._connection.create_server_channel(encoding=None, window=WINDOW_BYTES), files
 
     async def _open(self, tunnel: Tunnel, name: str, port: int) -> Tunnel:
         assert self._person is not None

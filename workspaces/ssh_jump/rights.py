@@ -33,6 +33,7 @@ class Person:
     username: str
     language: str
     fingerprint: str
+    volume: str = ""  # whose files they came for, as they named it
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,13 @@ class Target:
 
 
 def person_with(username: str, fingerprint: str) -> Person | None:
-    key = _keys(username, fingerprint).select_related("user").first()
-    if key is None:
-        return None
-    return Person(key.user.pk, key.user.get_username(), key.user.language, fingerprint)
+    """Return the person of a name and a key. The name may be followed by `+` and a volume's: names have a `+` too."""
+    before, _plus, after = username.rpartition("+")
+    for name, volume in ((username, ""), (before, after)):
+        key = _keys(name, fingerprint).select_related("user").first() if name else None
+        if key is not None:
+            return Person(key.user.pk, key.user.get_username(), key.user.language, fingerprint, volume)
+    return None
 
 
 def _keys(username: str, fingerprint: str) -> QuerySet[SSHKey]:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("about.py", "server.py", "tree.py")
+NAMES = ("about.py", "server.py", "sftp.py", "tree.py")
 
 
 @cache

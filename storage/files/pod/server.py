@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from .sftp import Conversation
 from .tree import (
     PIECE,
     Refused,
@@ -61,7 +62,10 @@ class Handler(BaseHTTPRequestHandler):
         self._guarded(self._put, writes=True)
 
     def do_POST(self) -> None:
-        self._guarded(self._post, writes=True)
+        if urlsplit(self.path).path == "/sftp":
+            self._guarded(self._sftp)
+        else:
+            self._guarded(self._post, writes=True)
 
     def do_DELETE(self) -> None:
         self._guarded(self._delete, writes=True)
@@ -159,6 +163,19 @@ class Handler(BaseHTTPRequestHandler):
         else:
             raise Refused(404, "no_such_file")
         self._answer(201, {})
+
+    def _sftp(self) -> None:
+        """Speak SFTP on this connection from here on. Berth's SSH jump ends it with the person's right to it."""
+        self.close_connection = True
+        self.send_response(101)
+        self.send_header("Upgrade", "sftp")
+        self.send_header("Connection", "Upgrade")
+        self.end_headers()
+        self.wfile.flush()
+        self.connection.settimeout(None)
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        read_only = self.server.read_only or self._one("read_only") == "true"
+        Conversation(self.rfile, self.wfile, self.server.root, read_only=read_only).run()
 
     def _delete(self) -> None:
         with place_of(self.server.root, self._one("path")) as place:

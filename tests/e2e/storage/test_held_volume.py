@@ -1,4 +1,5 @@
-"""A node's agent keeps a volume mounted after its run has ended: nobody else gets it, and nothing is formatted.
+"""A node's agent keeps a volume mounted after its run has ended: nobody else gets it, its person and the admin are told
+which node it is, and nothing is formatted.
 
 The same mount without Berth's lease loses all files: test_volume_data.py of devcluster.
 """
@@ -6,6 +7,7 @@ The same mount without Berth's lease loses all files: test_volume_data.py of dev
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 import urllib.request
@@ -22,6 +24,11 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="disks of process pods need root here"),
 ]
 CONTENT = os.urandom(2**20)
+# What the first page of the admin says of such volumes.
+ATTENTION = (
+    "import json; from portal.attention import still_attached; "
+    "print(json.dumps([(item.text, item.hint) for item in still_attached()]))"
+)
 
 
 def files(client: Client, volume: str, method: str, data: bytes | None = None) -> bytes:
@@ -85,7 +92,10 @@ def test_nobody_gets_a_volume_that_a_node_still_holds() -> None:
             return found
 
         until("its person is told", lambda: reason().get("code") == "volume_still_attached")
-        assert attachment["spec"]["nodeName"] in reason()["message"]
+        node = attachment["spec"]["nodeName"]
+        assert node in reason()["message"]
+        [(text, hint)] = json.loads(stack.manage("shell", "-v0", "-c", ATTENTION).splitlines()[-1])
+        assert (node in text, "scans" in text, "out of service" in hint) == (True, True, True)
         time.sleep(3)  # several passes
         assert is_in(bob, writer, "waiting")
         assert not stack.in_cluster("Pod", **{"berth.dev/workspace": writer})
