@@ -12,8 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from kubernetes.client import ApiClient, Configuration
+
 from clusters.api import Api
-from tests.shared.ports import api_at
+from clusters.transport import Transport
 
 Answer = Callable[["Request"], None]
 
@@ -106,6 +108,13 @@ def serving() -> Iterator[Stub]:
         stub.released.set()
         server.shutdown()
         server.server_close()
+
+
+def api_at(port: int) -> Api:
+    configuration = Configuration(host=f"http://127.0.0.1:{port}")
+    configuration.retries = False
+    configuration.api_key = {"BearerToken": "Bearer very-secret-token"}
+    return Api(Transport(ApiClient(configuration)))
 
 
 # --- answers

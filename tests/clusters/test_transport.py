@@ -12,8 +12,7 @@ import urllib3
 from clusters import transport
 from clusters.errors import ClusterRefused, ClusterUnavailable, StreamSilent
 from clusters.transport import ATTEMPTS, Transport
-from tests.clusters.stub import Answer, Request, Stub, events, listed, pod, reset, status, text
-from tests.shared.ports import api_at
+from tests.clusters.stub import Answer, Request, Stub, api_at, events, listed, pod, reset, status, text
 
 SECRET = {
     "apiVersion": "v1",
