@@ -96,6 +96,8 @@ class Jobs:
 
     def released(self, claim: Claim) -> None:
         """Accept an end that nobody had seen but an admin confirmed: the part goes on."""
+        if claim.admitted_at is None:
+            return  # it only waited
         attempt = Attempt.objects.filter(run=claim.pk, ended_at=None).first()
         if attempt is not None:
             with changing(claim.holder_id) as job:

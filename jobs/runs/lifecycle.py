@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.access import Actor
@@ -47,13 +47,14 @@ def end_all(job: Job, desired: Desired) -> None:
 
 def end_parts(rows: QuerySet[Part]) -> int:
     """Withdraw parts that wait, and take down those that run. Return how many."""
-    found = list(rows.order_by("index"))
-    for part in found:
-        if part.phase in (PartPhase.STARTING, PartPhase.RUNNING, PartPhase.ENDING):
-            part.phase, part.ending = PartPhase.ENDING, Ending.CANCEL
-        elif part.phase == PartPhase.PENDING or (part.run and admission.release(part.run, "cancelled")):
-            part.phase = PartPhase.CANCELLED
-        part.save(update_fields=["phase", "ending"])
+    found = dict(rows.values_list("pk", "run"))
+    chosen = Part.objects.filter(pk__in=found)
+    chosen.filter(phase__in=(PartPhase.STARTING, PartPhase.RUNNING, PartPhase.ENDING)).update(
+        phase=PartPhase.ENDING, ending=Ending.CANCEL
+    )
+    withdrawn = admission.withdraw([run for run in found.values() if run], "cancelled")
+    waits = Q(phase=PartPhase.PENDING) | Q(phase=PartPhase.WAITING, run__in=withdrawn)
+    chosen.filter(waits).update(phase=PartPhase.CANCELLED)
     return len(found)
 
 

@@ -10,7 +10,7 @@ from django.db import connections
 
 from jobs.models import Attempt
 from tests.cast import Cast
-from tests.jobs.driving import drive, in_phase, submitted
+from tests.shared.driving_jobs import drive, in_phase, submitted
 from tests.shared.log_rows import stored
 from tests.shared.sockets import in_thread
 from workloads.logs.collector import Collector, Database

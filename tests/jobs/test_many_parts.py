@@ -9,7 +9,7 @@ import pytest
 from accounts.errors import TooMany
 from jobs.cluster.look import look
 from jobs.models import Job
-from jobs.runs import parts
+from jobs.runs import lifecycle, parts
 from quotas import admission
 from quotas.models import Claim, Quota
 from tests.cast import Cast
@@ -81,3 +81,14 @@ def test_parts_beyond_what_a_person_may_have_in_the_queue_wait_for_room_there(
     assert states(job).get("pending", 0) == 0
     assert "failed" not in states(job)
     assert Claim.objects.filter(holder_id=job.pk).count() == 6
+
+
+def test_a_cancellation_withdraws_what_waits_in_few_queries(cast: Cast) -> None:
+    def cost(count: int) -> int:
+        job = submitted(cast, f"waits-{count}", completions=count, parallelism=count)
+        made = queries(lambda: lifecycle.cancel(cast.alice, job))
+        assert states(job) == {"cancelled": count}
+        assert not Claim.objects.filter(holder_id=job.pk).exclude(state=Claim.State.RELEASED).exists()
+        return made
+
+    assert cost(30) - cost(10) <= 20  # one word to open pages for each claim

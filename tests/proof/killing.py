@@ -140,10 +140,12 @@ def reclaiming(stack: Stack) -> Iterator[Callable[[str], None]]:
     policy.wait(WITHIN_SECONDS)
 
 
-def insist(api: Client, method: str, path: str, body: Any = None) -> Any:
+def insist(
+    api: Client, method: str, path: str, body: Any = None, *, within_seconds: float = WITHIN_SECONDS
+) -> Any:
     """Repeat a request with the same key until it succeeds, however often the web process dies."""
     headers = {"Idempotency-Key": str(uuid.uuid4())}
-    deadline = time.monotonic() + WITHIN_SECONDS
+    deadline = time.monotonic() + within_seconds
     while True:
         try:
             status, answer = api(method, path, body, headers)

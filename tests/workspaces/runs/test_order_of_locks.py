@@ -193,7 +193,7 @@ def test_two_admins_change_each_others_page(cast: Cast, beside: Beside) -> None:
     person = last.user
     form = {"username": person.username, "first_name": "New", "language": "en", "is_active": "on"}
     form |= {"initial-is_active": "True", "initial-is_staff": "True"}
-    parts = ("memberships", "workspaces", "tokens", "ssh_keys")
+    parts = ("memberships", "workspaces", "jobs", "tokens", "ssh_keys")
     form |= {f"{part}-{count}_FORMS": "0" for part in parts for count in ("TOTAL", "INITIAL")}
     client = browser(first)
     with transaction.atomic():
