@@ -50,7 +50,7 @@ NEEDS = (
     Need("PersistentVolume", ("get", *_APPLIED)),
     Need("Secret", ("get", "list", *_APPLIED, "delete")),
     Need("ConfigMap", ("get", *_FOLLOWED, *_APPLIED, "delete")),
-    # A test of a node's GPUs.
+    # Attempts of jobs, and a test of a node's GPUs.
     Need("Job", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     # Networks that workspaces must not reach.
     Need("EndpointSlice", ("list",)),
@@ -73,5 +73,5 @@ NEEDS = (
     Need("ServiceAccount", ("list", *_APPLIED)),
     Need("ResourceQuota", ("list", *_APPLIED)),
     Need("LimitRange", ("list", *_APPLIED)),
-    Need("NetworkPolicy", ("list", *_APPLIED)),
+    Need("NetworkPolicy", ("list", *_APPLIED, "delete")),  # those of an attempt go with it
 )

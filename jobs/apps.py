@@ -8,16 +8,18 @@ class JobsConfig(AppConfig):
 
     def ready(self) -> None:
         """Register with the rooms below: as a holder of claims, beside the watch, and the words of notices."""
+        from django.db.models.signals import post_delete, post_save
+
         from accounts.notices import words
         from accounts.trail import trail_words as trail
-        from clusters.signals import reachability_changed, tick
+        from clusters.signals import networks_changed, reachability_changed, tick
         from clusters.watch import beside
         from quotas import holders
-        from quotas.models import Claim
-        from workloads import conditions
+        from quotas.models import Claim, Quota, TenantLimit
+        from workloads import conditions, copies
         from workloads.logs import readers, sources
 
-        from . import changing, notices, trail_words
+        from . import changing, notices, receivers, source, trail_words
         from .cluster import log_source
         from .cluster.keeper import Keeper
         from .progress import taking
@@ -28,8 +30,13 @@ class JobsConfig(AppConfig):
         readers.register(taking.on_lines)
         holders.register(Claim.Holder.JOB, Jobs())
         conditions.register(OfJobs())
+        copies.register("job", source.find)
         beside.register(Keeper)
         reachability_changed.connect(changing.on_reachability_changed)
+        networks_changed.connect(receivers.on_networks_changed)
+        for share in (Quota, TenantLimit):
+            post_save.connect(receivers.on_share_changed, sender=share)
+            post_delete.connect(receivers.on_share_changed, sender=share)
         tick.connect(expiry.on_tick)
         changing.register(notices.on_event)
         words.register(notices.SUBJECT, notices.describe)

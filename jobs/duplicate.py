@@ -8,7 +8,7 @@ from __future__ import annotations
 from accounts.access import Actor
 from jobs import access
 from jobs.models import Job
-from jobs.submit import JobSpec, submit
+from jobs.submit import Distributed, JobSpec, submit
 from storage import connections
 from storage.mounts import mounting
 from workloads import longest
@@ -33,6 +33,8 @@ def duplicate(actor: Actor, job: Job, name: str | None = None) -> Job:
         retries=job.retries,
         final_exit_codes=job.final_exit_codes,
         sweep=job.sweep,
+        distributed=distributed_of(job),
+        checkpoints=job.checkpoints,
         ttl_hours=job.ttl_hours,
         env=job.env,
         repository=secret_env.pop(VARIABLE, job.repository),
@@ -46,3 +48,7 @@ def duplicate(actor: Actor, job: Job, name: str | None = None) -> Job:
         connections=connections.used_by(actor, job.pk),
     )
     return submit(actor, spec)
+
+
+def distributed_of(job: Job) -> Distributed | None:
+    return Distributed(job.nodes, job.processes_per_node, job.framework) if job.framework else None

@@ -20,6 +20,11 @@ class Desired(models.TextChoices):
     DELETED = "deleted", _("deleted")
 
 
+class Framework(models.TextChoices):
+    TORCHRUN = "torchrun", "torchrun"
+    RANKS = "ranks", "ranks"
+
+
 class Phase(models.TextChoices):
     WAITING = "waiting", _("waiting")
     STARTING = "starting", _("starting")
@@ -46,6 +51,14 @@ class Job(Workload):
     # Values by name, of which each combination is a part; null: parts differ by their index alone.
     sweep = models.JSONField(null=True)
     ttl_hours = models.PositiveIntegerField(null=True, help_text=_("Deleted so long after its end."))
+    # How its programs find each other; empty: they are told nothing of each other.
+    framework = models.CharField(max_length=8, choices=Framework, blank=True, default="", db_default="")
+    nodes = models.PositiveSmallIntegerField(
+        default=1, db_default=1, help_text=_("Pods of an attempt, all of which it needs.")
+    )
+    processes_per_node = models.PositiveSmallIntegerField(default=1, db_default=1)
+    # Volume that it mounts, for checkpoints; null: they are in the home.
+    checkpoints = models.UUIDField(null=True)
     # The dataset that it writes, and the version of it that its success published.
     writes = models.ForeignKey(Volume, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     version = models.ForeignKey(
@@ -194,15 +207,15 @@ class Series(models.Model):
 
 
 class Attempt(models.Model):
-    """Run of a part, from its admission until the end of its pod is proven."""
+    """Run of a part, from its admission until the end of all its pods is proven."""
 
     part = models.ForeignKey(Part, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
     run = models.UUIDField(unique=True)
     node = models.CharField(max_length=253, blank=True)
-    # The pod as last seen; its end is proven when it was seen in a terminal phase.
-    pod_uid = models.CharField(max_length=64, blank=True)
-    pod_ended = models.BooleanField(default=True)
+    # Its pods as last seen, by index: {"0": {"uid", "node", "ended", "exit_code", "reason", "out_code"}}. One's end is
+    # proven when it was seen in a terminal phase. `out_code`: why its node was out of order when others had ended.
+    members = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
     exit_code = models.IntegerField(null=True)
     # Why it ended; while it starts, what keeps it from starting, and since when.
     reason = models.CharField(max_length=64, blank=True)
@@ -229,6 +242,16 @@ class Attempt(models.Model):
     def object_name(self) -> str:
         """Name of its Job in the cluster: an attempt has one claim, and a claim never two Jobs."""
         return f"job-{self.run}"
+
+    @property
+    def unproven(self) -> bool:
+        """True if the end of a pod that was seen is not proven."""
+        return any(not member["ended"] for member in self.members.values())
+
+    @property
+    def nodes(self) -> list[str]:
+        """Nodes of its pods, by index; of one that has none yet, empty."""
+        return [self.members[key]["node"] for key in sorted(self.members, key=int)]
 
 
 class Event(EventRow):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,6 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from clusters import explain
 from quotas import reasons
 
+MOST_NAMES = 8
+
 
 class Line(NamedTuple):
     sentence: str | Promise
@@ -22,8 +24,8 @@ class Line(NamedTuple):
 
 LINES: dict[str, Line] = {
     "submitted": Line(_("You submitted “%(name)s”: parts: %(parts)s, each with %(size)s.")),
-    "admitted": Line(_("Part %(index)s: %(pool)s has room, and node %(node)s was chosen.")),
-    "running": Line(_("Part %(index)s runs on node %(node)s (attempt %(attempt)s).")),
+    "admitted": Line(_("Part %(index)s: %(pool)s has room on %(node)s.")),
+    "running": Line(_("Part %(index)s runs on %(node)s (attempt %(attempt)s).")),
     "part_succeeded": Line(_("Part %(index)s succeeded.")),
     "succeeded": Line(_("It succeeded.")),
     "failed": Line(
@@ -63,6 +65,13 @@ LINES: dict[str, Line] = {
     ),
     # How an attempt ended.
     "exit_code": Line(_("Part %(index)s ended with exit code %(exit_code)s."), _("Its output says why.")),
+    "rank_exit_code": Line(
+        _(
+            "Part %(index)s: its program on node %(node)s (rank %(rank)s) ended with exit code %(exit_code)s, so all "
+            "of its programs were ended."
+        ),
+        _("The output of that rank says why."),
+    ),
     "exit_code_is_final": Line(
         _("Part %(index)s ended with exit code %(exit_code)s, which was declared final: it is not retried.")
     ),
@@ -92,7 +101,9 @@ LINES: dict[str, Line] = {
         ),
         _("No retry is counted. What it has not saved by then is lost."),
     ),
-    "ended_by_drain": Line(_("Node %(node)s is taken out of use, so part %(index)s starts again elsewhere.")),
+    "ended_by_drain": Line(
+        _("Part %(index)s starts again elsewhere, because a node is taken out of use (%(node)s).")
+    ),
     "end_unproven": Line(
         _("The pod of a part vanished, so nobody knows if its program has ended. Its GPUs stay reserved."),
         _("Ask an admin to confirm that its node is off."),
@@ -121,6 +132,13 @@ LINES: dict[str, Line] = {
         _("Retry it when an admin has added hours, or next month."),
     ),
 }
+
+
+def spelled(nodes: Sequence[str]) -> str:
+    """Return the names of nodes for a sentence; of many, the first ones and how many there are."""
+    names = list(dict.fromkeys(filter(None, nodes)))
+    rest = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" (+{rest})" if rest > 0 else "")
 
 
 def sentence(code: str, data: Mapping[str, Any]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -25,7 +26,7 @@ from storage.mounts import homes, mounting
 from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
 from workloads import longest
-from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
+from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
@@ -38,8 +39,23 @@ from .runs import following, parts, publishing
 from .runs.following import After
 from .sweeps import MOST_PARTS, Grid, Points
 
+# Set by Berth in distributed jobs, beside the names that are always reserved.
+DISTRIBUTED_ENV = re.compile(
+    r"MASTER_ADDR|MASTER_PORT|WORLD_SIZE|RANK|NODE_RANK|LOCAL_RANK|LOCAL_WORLD_SIZE|NPROC|JOB_COMPLETION_INDEX"
+    r"|PET_(NNODES|NPROC_PER_NODE|NODE_RANK|MASTER_ADDR|MASTER_PORT)"
+)
+MOST_RETRIES = 100
 # Below what a person asks for without a word, so that nobody's notebook waits behind a job.
 PRIORITY = -10
+
+
+@dataclass(frozen=True)
+class Distributed:
+    """Processes that work on a part together."""
+
+    nodes: int
+    processes_per_node: int
+    framework: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +74,8 @@ class JobSpec:
     retries: int = 3
     final_exit_codes: Sequence[int] = ()
     sweep: Grid | Points | None = None
+    distributed: Distributed | None = None
+    checkpoints: UUID | None = None  # one of its volumes; None: its home
     ttl_hours: int | None = 168
     env: Mapping[str, str] = field(default_factory=dict)
     secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -70,7 +88,6 @@ class JobSpec:
     writes: UUID | None = None
     connections: Sequence[UUID] = ()
     exposition: Exposition | None = None
-    not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
 
 def submit(actor: Actor, spec: JobSpec) -> Job:
@@ -80,7 +97,6 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
         with transaction.atomic():
             list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))  # one at a time
             require_submit(actor, tenant, hold=True)
-            refuse_not_built(spec.not_built)
             refuse_unfair(actor, spec.priority)
             image = check(spec)
             size = resolve(tenant, spec.size)
@@ -100,6 +116,7 @@ def check(spec: JobSpec) -> Image:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
     fields = check_name(spec.name) | check_repository(spec.repository) | check_env(spec.env, spec.secret_env)
     fields |= programs.check(spec.command, spec.script, spec.notebook) | check_parts(spec)
+    fields |= check_distributed(spec)
     image = Image.objects.filter(slug=spec.image, is_active=True).first()
     if image is None:
         fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
@@ -119,6 +136,18 @@ def check_parts(spec: JobSpec) -> dict[str, list[str]]:
     return {}
 
 
+def check_distributed(spec: JobSpec) -> dict[str, list[str]]:
+    faults: dict[str, list[str]] = {}
+    for where, values in (("env", spec.env), ("secret_env", spec.secret_env)):
+        if spec.distributed and (taken := sorted(name for name in values if DISTRIBUTED_ENV.fullmatch(name))):
+            text = _("%(names)s: Berth sets it for distributed jobs. Use another name.")
+            faults[where] = [text % {"names": ", ".join(taken)}]
+    chosen = [wish for wish in spec.volumes if wish.volume == spec.checkpoints]
+    if spec.checkpoints is not None and not any(not wish.read_only for wish in chosen):
+        faults["checkpoints"] = [_("Mount that volume too, and let the job write to it.")]
+    return faults
+
+
 def number_of_parts(spec: JobSpec) -> int:
     return spec.completions if spec.sweep is None else sweeps.number_of(spec.sweep)
 
@@ -131,19 +160,21 @@ def parameters(spec: JobSpec) -> list[dict[str, Any]]:
 
 
 def _refuse_side_by_side(job: Job) -> None:
-    """Refuse parts side by side that mount a volume which one node can mount at a time."""
-    if min(job.parallelism, job.completions) == 1:
+    """Refuse parts side by side, or several nodes, with a volume that one node can mount at a time."""
+    if job.nodes == 1 and min(job.parallelism, job.completions) == 1:
         return
     mounts = mounting.mounts_of([job.pk]).get(job.pk, [])
     alone = [one.volume.name for one in mounts if one.volume.is_exclusive and not one.version]
-    if alone:
+    if not alone:
+        return
+    if job.nodes > 1:
+        field, hint = "distributed", _("Use one node, or a volume that several nodes can mount.")
+        text = _("“%(name)s” can be mounted on one node at a time, so the job cannot run on several.")
+    else:
+        field, hint = "parallelism", _("Use a parallelism of 1.")
         text = _("“%(name)s” can be mounted by one run at a time, so its parts run one after the other.")
-        raise Invalid(
-            "volume_is_exclusive",
-            text % {"name": alone[0]},
-            _("Use a parallelism of 1."),
-            fields={"parallelism": [text % {"name": alone[0]}]},
-        )
+    text %= {"name": alone[0]}
+    raise Invalid("volume_is_exclusive", text, hint, fields={field: [text]})
 
 
 def _volumes(spec: JobSpec, writes: Volume | None, first: Sequence[tuple[Job, str]]) -> Sequence[MountWish]:
@@ -194,6 +225,8 @@ def _write(
         final_exit_codes=list(spec.final_exit_codes),
         sweep=spec.sweep,
         ttl_hours=spec.ttl_hours,
+        **asdict(spec.distributed or Distributed(1, 1, "")),
+        checkpoints=spec.checkpoints,
         writes=writes,
         is_held=bool(first),
         message_code="doing_waiting",

@@ -49,6 +49,12 @@ def faults_of_values(values: Iterable[Any]) -> list[str]:
     return [_("Values are texts, numbers, true or false.")]
 
 
+def faults_of(sweep: Grid | Points) -> list[str]:
+    if not isinstance(sweep, Mapping):
+        return faults_of_points(sweep)
+    return faults_of_names(sweep) + faults_of_values(value for each in sweep.values() for value in each)
+
+
 def faults_of_points(points: Points) -> list[str]:
     if any(set(point) != set(points[0]) for point in points):
         return [_("All points need the same names.")]

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Count
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
@@ -20,12 +21,14 @@ from django.utils.translation import ngettext, pgettext
 
 from clusters.models import Gpu, Node, PodUsage
 from clusters.nodes.gpus import RESOURCE, NodeKey, gpus_on
+from jobs.models import Attempt
 from monitoring.figures.series import Figures, of_node
 from monitoring.health.xids import meaning_of
 from monitoring.models import AgentState, Trouble, Validation, XidEvent
 from monitoring.panels import NOTHING, said
 from monitoring.validation import queries as validations
 from quotas.pools.gpu_reports import FRESH
+from workloads.models import Workload
 from workspaces.models import Workspace
 from workspaces.state import story
 
@@ -95,10 +98,11 @@ class GpuLine:
 
 @dataclass(frozen=True)
 class Holder:
-    """Pod on the node of a workspace or with GPUs, and the indexes of the GPUs that the kubelet gave it, if known."""
+    """Pod on the node that is of a workload or has GPUs, and the indexes of the GPUs that it was given, if known."""
 
     pod: PodUsage
-    workspace: Workspace | None
+    workload: Workload | None
+    page: str
     gpus: str
 
 
@@ -150,18 +154,17 @@ class NodeStory:
     def holders(self) -> list[Holder]:
         pods = PodUsage.objects.filter(cluster=self.node.cluster_id, node=self.node.name)
         ours = {pod.run for pod in pods if pod.run}
-        rows = Workspace.objects.filter(run__in=ours).select_related("owner", "tenant")
-        of_run: dict[UUID | None, Workspace] = {row.run: row for row in rows}
+        of_run = workloads_of(ours)
         given: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         for gpu in self.glance.gpus:
             for held in gpu.held_by:
                 given[held["namespace"], held["pod"]].add(gpu.index)
         found = [
-            Holder(pod, of_run.get(pod.run), ", ".join(map(str, sorted(given[pod.namespace, pod.name]))))
+            Holder(pod, *of_run.get(pod.run, NOBODY), gpus=indexes(given[pod.namespace, pod.name]))
             for pod in pods
             if pod.run or (pod.namespace, pod.name) in given or any(map(RESOURCE.search, pod.requests))
         ]
-        return sorted(found, key=lambda holder: (holder.workspace is None, holder.gpus, holder.pod.name))
+        return sorted(found, key=lambda holder: (holder.workload is None, holder.gpus, holder.pod.name))
 
     @cached_property
     def xids(self) -> list[Xid]:
@@ -178,6 +181,25 @@ class NodeStory:
     @property
     def tests(self) -> Iterable[Validation]:
         return validations.of_node(self.node.cluster_id, self.node.name)[:MOST_TESTS]
+
+
+NOBODY: tuple[Workload | None, str] = (None, "")
+
+
+def workloads_of(runs: set[UUID]) -> dict[UUID | None, tuple[Workload, str]]:
+    """Return the workspace or job of each run, with the address of its page."""
+    workspaces = Workspace.objects.filter(run__in=runs).select_related("owner", "tenant")
+    found: dict[UUID | None, tuple[Workload, str]] = {
+        row.run: (row, reverse("workspace", args=[row.pk])) for row in workspaces
+    }
+    attempts = Attempt.objects.filter(run__in=runs).select_related("part__job__owner", "part__job__tenant")
+    for one in attempts:
+        found[one.run] = one.part.job, reverse("job", args=[one.part.job_id])
+    return found
+
+
+def indexes(gpus: set[int]) -> str:
+    return ", ".join(map(str, sorted(gpus)))
 
 
 def gpu_line(gpu: Gpu) -> GpuLine:

@@ -44,7 +44,7 @@ async def readyz_web(request: HttpRequest) -> JsonResponse:
 
 def parts_that_matter() -> tuple[str, ...]:
     """Parts besides the web process that answers. `queue` hands tasks to the workers."""
-    always = ("worker", "queue", "watcher")
+    always = ("worker", "queue", "watcher", "collector")
     return (*always, "ssh-jump") if settings.SSH_JUMP_HOST else always
 
 

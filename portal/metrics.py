@@ -30,12 +30,15 @@ from prometheus_client.registry import Collector
 import clusters.measures
 import monitoring.measures
 import workloads.live.sockets
+import workloads.logs.measures
 import workspaces.measures
 from accounts.errors import NotAllowed, NotSignedIn, Refusal
 from accounts.notices.models import Notice
 from accounts.rest import rates
 from accounts.rest.errors import json_response
 from clusters.models import Gpu, Node, UnknownCause, Watcher
+from jobs.models import OVER, Job
+from jobs.models import Phase as JobPhase
 from monitoring.health.rules import silent
 from monitoring.models import AgentState, Finding, Trouble, What
 from portal.health import parts_that_matter
@@ -58,8 +61,11 @@ COUNTERS = (
     clusters.measures.SKIPPED,
     monitoring.measures.REPORTS,
     monitoring.measures.VALIDATIONS,
+    workloads.logs.measures.LINES,
+    workloads.logs.measures.BYTES,
+    workloads.logs.measures.DROPPED,
 )
-GAUGES = (workloads.live.sockets.SOCKETS,)
+GAUGES = (workloads.live.sockets.SOCKETS, workloads.logs.measures.FOLLOWED)
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
@@ -101,6 +107,7 @@ class Rows(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         yield self._workspaces()
+        yield self._jobs()
         yield from self._claims()
         yield self._watchers()
         yield self._mails()
@@ -116,6 +123,13 @@ class Rows(Collector):
         there = [phase for phase in Phase.values if phase != Phase.DELETED]
         counted = dict.fromkeys(there, 0) | dict(rows.values_list("phase").annotate(Count("pk")))
         return _gauge("berth_workspaces", "Workspaces that are not deleted.", ["phase"], counted.items())
+
+    def _jobs(self) -> GaugeMetricFamily:
+        """Jobs that are not over: those that are stay in the table for long."""
+        rows = Job.objects.filter(ended_at=None, deleted_at=None).order_by()
+        there = [phase for phase in JobPhase.values if phase not in OVER]
+        counted = dict.fromkeys(there, 0) | dict(rows.values_list("phase").annotate(Count("pk")))
+        return _gauge("berth_jobs", "Jobs that are not over.", ["phase"], counted.items())
 
     def _claims(self) -> Iterable[GaugeMetricFamily]:
         count = GaugeMetricFamily("berth_claims", "Claims that wait or hold.", labels=["pool", "state"])

@@ -21,7 +21,7 @@ env = environ.Env()
 
 # A trial on one machine: plain HTTP on loopback, demo users, mail to a file.
 TRIAL = env.bool("BERTH_TRIAL", default=False)
-# Which process this is: web, worker, watcher, ssh-jump, or empty for a management command.
+# Which process this is: web, worker, watcher, collector, ssh-jump, or empty for a management command.
 ROLE = env.str("BERTH_ROLE", default="")
 
 DEBUG = env.bool("BERTH_DEBUG", default=False)
@@ -298,6 +298,8 @@ if not 1 <= LOG_DAYS <= 3650 or LOG_MIB < 1:
     raise ImproperlyConfigured("BERTH_LOG_DAYS must be 1 to 3650 days, and BERTH_LOG_MIB at least 1 MiB.")
 # Where the site keeps logs besides, shown beside a log: see docs/operator/logs.md for its placeholders.
 LOGS_URL = env.str("BERTH_LOGS_URL", default="")
+if LOGS_URL and not LOGS_URL.startswith(("https://", "http://")):
+    raise ImproperlyConfigured("BERTH_LOGS_URL must be an address that begins with https:// or http://.")
 SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

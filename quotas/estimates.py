@@ -124,7 +124,7 @@ class Estimator:
         pool = claim.pool
         if pool.has_gpus != bool(claim.units) or not pool.is_open or not may_launch(pool.cluster):
             return False
-        need = takes(claim, only=self._only(claim))
+        need = takes(claim, only=self._only(claim), extra=pool.beside_gpus(claim.units))
         return could_hold((node.free for node in self._nodes[pool.id].healthy), need, claim.members)
 
     def _only(self, claim: Claim) -> frozenset[str] | None:
@@ -141,7 +141,7 @@ class Estimator:
         self._read([claim])
         state = self._states[claim.pool_id, claim.tenant_id]
         leases_asked, held = self._leases(claim)
-        asked = pool_state.as_waiting(claim, self._only(claim), leases_asked)
+        asked = pool_state.as_waiting(claim, claim.pool, self._only(claim), leases_asked)
         return replace(state, waiting=(*state.waiting[:-1], asked), leased=state.leased + held)
 
     def _leases(self, claim: Claim) -> tuple[tuple[Lease, ...], tuple[Lease, ...]]:

@@ -18,7 +18,7 @@ WAITS_FOR = {
     **dict.fromkeys(
         ("behind_larger", "behind_others", "booked", "fragmented", "no_room_for_all"), ("pool_id",)
     ),
-    **{f"no_free_{what}": ("pool_id",) for what in ("cards", "cpu", "gpus", "memory", "pods")},
+    **{f"no_free_{what}": ("pool_id",) for what in ("cards", "cpu", "extra", "gpus", "memory", "pods")},
     **dict.fromkeys(("borrow_limit", "quota_full"), ("tenant_id", "pool_id")),
     **{f"{what}_limit_full": ("tenant_id",) for what in ("cpu", "memory", "workspaces")},
     "behind_own_tenant": ("tenant_id",),

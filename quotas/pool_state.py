@@ -50,7 +50,7 @@ def read_all(
     wanted = leases.wanted(asking) if asking else {}
     waiting = {
         pool.id: tuple(
-            as_waiting(claim, _only(claim, bound, seen[pool.id]), wanted.get(claim.holder_id, ()))
+            as_waiting(claim, pool, _only(claim, bound, seen[pool.id]), wanted.get(claim.holder_id, ()))
             for claim in claims
         )
         for pool, claims in queues.items()
@@ -95,11 +95,13 @@ WAITING = (
 )  # fmt: skip
 
 
-def as_waiting(claim: Any, only: frozenset[str] | None = None, asks: tuple[Lease, ...] = ()) -> Waiting:
+def as_waiting(
+    claim: Any, pool: Pool, only: frozenset[str] | None = None, asks: tuple[Lease, ...] = ()
+) -> Waiting:
     return Waiting(
         claim=claim.id,
         tenant=claim.tenant_id,
-        need=takes(claim, only=only),
+        need=takes(claim, only=only, extra=pool.beside_gpus(claim.units)),
         priority=claim.priority,
         place=claim.place,
         is_workspace=claim.holder_kind == Claim.Holder.WORKSPACE,

@@ -66,6 +66,10 @@ REASONS = {
         _("You requested %(asked)s GiB of memory, and no suitable node has more than %(largest)s GiB."),
         SMALLER_OR_ELSEWHERE,
     ),
+    "no_node_has_extra": (
+        _("It needs %(asked)s × %(resource)s, and no suitable node has more than %(largest)s."),
+        SMALLER_OR_ELSEWHERE,
+    ),
     "no_node_has_pods": (
         _("Other programs use all the capacity of this pool's nodes."),
         _("Choose another pool, or ask your admin."),
@@ -268,6 +272,10 @@ REASONS = {
     ),
     "no_free_memory": (
         _("You requested %(asked)s GiB of memory, and the suitable nodes have at most %(free)s GiB free."),
+        GIVEN_BACK,
+    ),
+    "no_free_extra": (
+        _("It needs %(asked)s × %(resource)s, and the suitable nodes have at most %(free)s free."),
         GIVEN_BACK,
     ),
     "no_free_pods": (

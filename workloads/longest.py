@@ -10,6 +10,9 @@ from quotas.models import TenantLimit
 
 from .spans import lifetime
 
+# Of a lifetime: a year.
+LONGEST_MINUTES = 365 * 24 * 60
+
 
 def longest_of(tenant: Tenant) -> int | None:
     """Longest runtime in minutes; None: no limit."""

@@ -18,11 +18,12 @@ class WorkspacesConfig(AppConfig):
         from clusters.watch import beside
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
-        from workloads import conditions
+        from workloads import conditions, copies
         from workloads.logs import sources
 
         from . import notices, receivers, trail_words
         from .cluster import log_source
+        from .launch import source
         from .runs.conditions import OfWorkspaces
         from .runs.holder import Workspaces
         from .runs.reconciler import Reconciler
@@ -30,6 +31,7 @@ class WorkspacesConfig(AppConfig):
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
         conditions.register(OfWorkspaces())
+        copies.register("workspace", source.find)
         beside.register(Reconciler)
         reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)

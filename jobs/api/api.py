@@ -33,6 +33,7 @@ from jobs.pipeline.graph import as_json, graph_of
 from jobs.progress import reporting
 from jobs.runs import lifecycle
 from jobs.submit import submit
+from workloads import copies
 
 from . import table
 from .representation import event_json, job_json, jobs_json, part_json, with_related
@@ -46,6 +47,8 @@ from .serializers import (
     PartsShape,
     PipelineShape,
     ReportedShape,
+    WorkspaceJobBody,
+    spec_from,
     spec_of,
 )
 
@@ -154,6 +157,24 @@ class DuplicateView(OneJobView):
     def post(self, request: Request, id: UUID) -> Response:
         job = duplicate(self.actor, self.job, **checked(DuplicateBody, request))
         return Response(job_json(access.get(self.actor, job.pk), self.actor), status=202)
+
+
+class JobOfWorkspaceView(APIView):
+    """A workspace's program as a job: with its image, size, volumes and environment."""
+
+    write_scope = Scope.JOBS
+    is_launch = True
+
+    @extend_schema(
+        summary=gettext_noop("Submit a job with the settings of a workspace"),
+        request=WorkspaceJobBody,
+        responses=answers({201: JobShape}, 404, 409, 422, 429, 501),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        source = copies.find("workspace", actor, id)
+        job = submit(actor, spec_from(source, checked(WorkspaceJobBody, request)))
+        return Response(job_json(access.get(actor, job.pk), actor), status=201)
 
 
 class StopRestView(OneJobView):

@@ -132,6 +132,8 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "parallelism": job.parallelism,
         "retries": job.retries,
         "final_exit_codes": job.final_exit_codes,
+        "distributed": distributed_json(job),
+        "checkpoints": {"volume": str(job.checkpoints)} if job.checkpoints else None,
         "sweep": sweep_json(job),
         "writes": writes_json(job),
         "priority": job.priority,
@@ -146,6 +148,13 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "deleted_at": moment(job.deleted_at),
         "last_event": job.last_event,
     }
+
+
+def distributed_json(job: Job) -> Json | None:
+    if not job.framework:
+        return None
+    names = ("nodes", "processes_per_node", "framework")
+    return {name: getattr(job, name) for name in names}
 
 
 def sweep_json(job: Job) -> Json | None:
@@ -256,6 +265,18 @@ def attempt_json(attempt: Attempt, now: devices.Devices | None = None, *, tails:
         "ended_at": moment(attempt.ended_at),
         "counted": attempt.counted,
         "tail": attempt.tail if tails else None,
+        "ranks": [
+            rank_json(index, attempt.members[str(index)]) for index in sorted(map(int, attempt.members))
+        ],
+    }
+
+
+def rank_json(index: int, member: Json) -> Json:
+    return {
+        "index": index,
+        "node": member["node"] or None,
+        "exit_code": member["exit_code"],
+        "reason": member["reason"] or None,
     }
 
 

@@ -10,12 +10,15 @@ from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
 from jobs import programs, sweeps
-from jobs.models import Event, On, PartPhase, Phase
+from jobs.models import Event, Framework, On, PartPhase, Phase
 from jobs.progress.lines import LARGEST_STEP
 from jobs.runs.following import After, Standing
-from jobs.submit import PRIORITY, JobSpec
+from jobs.submit import MOST_RETRIES, PRIORITY, Distributed, JobSpec
 from jobs.sweeps import MOST_PARTS
+from workloads.copies import Source
+from workloads.longest import LONGEST_MINUTES
 from workloads.serializers import (
+    Environment,
     ExpositionShape,
     ReasonShape,
     RequestBody,
@@ -24,10 +27,10 @@ from workloads.serializers import (
     size_asked,
     wishes_of,
 )
+from workloads.sizes.sizing import Size
 
-LONGEST_MINUTES = 365 * 24 * 60
-# Fields of the contract that are not built yet: accepted if empty, else answered 501.
-LATER = ("distributed",)
+MOST_NODES = 64
+MOST_PROCESSES = 128
 
 
 class Sweep(StrictSerializer):
@@ -51,14 +54,12 @@ class Sweep(StrictSerializer):
     parallelism = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MOST_PARTS)
 
     def validate_parameters(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        faults = sweeps.faults_of_names(values)
-        faults += sweeps.faults_of_values(value for each in values.values() for value in each)
-        if faults:
+        if faults := sweeps.faults_of(values):
             raise serializers.ValidationError(faults)
         return values
 
     def validate_points(self, points: sweeps.Points) -> sweeps.Points:
-        if faults := sweeps.faults_of_points(points):
+        if faults := sweeps.faults_of(points):
             raise serializers.ValidationError(faults)
         return points
 
@@ -81,8 +82,22 @@ class WritesBody(StrictSerializer):
     volume = serializers.UUIDField()
 
 
-class JobBody(SizeBody, RequestBody):
-    """A job. Give exactly one of flavor, pool or gpu, and one of command, script or notebook."""
+class DistributedBody(StrictSerializer):
+    """Processes that work on a part together, on one or several nodes."""
+
+    nodes = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MOST_NODES)
+    processes_per_node = serializers.IntegerField(
+        required=False, default=1, min_value=1, max_value=MOST_PROCESSES
+    )
+    framework = serializers.ChoiceField(choices=Framework.choices)
+
+
+class CheckpointsBody(StrictSerializer):
+    volume = serializers.UUIDField(help_text="One of `volumes`, which the job may write to.")
+
+
+class ProgramBody(StrictSerializer):
+    """What a job runs, how often, and what follows. Give one of command, script or notebook."""
 
     command = serializers.ListField(
         child=serializers.CharField(allow_blank=True, trim_whitespace=False),
@@ -113,7 +128,7 @@ class JobBody(SizeBody, RequestBody):
         required=False,
         default=3,
         min_value=0,
-        max_value=100,
+        max_value=MOST_RETRIES,
         help_text="Failures of a part after which it is tried again. A lost node is not counted.",
     )
     final_exit_codes = serializers.ListField(
@@ -123,7 +138,6 @@ class JobBody(SizeBody, RequestBody):
         max_length=255,
     )
     sweep = Sweep(required=False, allow_null=True, default=None)
-    priority = serializers.IntegerField(required=False, default=PRIORITY, min_value=-100, max_value=100)
     max_runtime_minutes = serializers.IntegerField(
         required=False,
         allow_null=True,
@@ -141,11 +155,31 @@ class JobBody(SizeBody, RequestBody):
         max_value=LONGEST_MINUTES // 60,
         help_text="It is deleted so long after its end. Null: it stays.",
     )
-    distributed = serializers.JSONField(required=False, allow_null=True, help_text="Not built yet.")
+    distributed = DistributedBody(
+        required=False, allow_null=True, default=None, help_text="The size is that of one node."
+    )
+    checkpoints = CheckpointsBody(
+        required=False, allow_null=True, default=None, help_text="Null: checkpoints are in the home."
+    )
     after = AfterBody(
         many=True, required=False, default=list, help_text="It begins once these jobs are over, at most 20."
     )
     writes = WritesBody(required=False, allow_null=True, default=None)
+
+
+class JobBody(ProgramBody, SizeBody, RequestBody):
+    """A job. Give exactly one of flavor, pool or gpu, and one of command, script or notebook."""
+
+    priority = serializers.IntegerField(required=False, default=PRIORITY, min_value=-100, max_value=100)
+
+
+class WorkspaceJobBody(ProgramBody):
+    """A job with a workspace's image, size, volumes and environment. `env` and `secret_env` are added to its own."""
+
+    name = serializers.CharField(required=False, max_length=63, help_text="Left out: the workspace's.")
+    env = Environment(required=False, default=dict)
+    secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
+    priority = serializers.IntegerField(required=False, default=PRIORITY, min_value=-100, max_value=100)
 
 
 class KeepBody(StrictSerializer):
@@ -174,24 +208,51 @@ class DuplicateBody(StrictSerializer):
 
 def spec_of(body: Mapping[str, Any]) -> JobSpec:
     """Convert a valid JobBody to a JobSpec."""
-    same = (
-        "tenant", "name", "image", "command", "script", "notebook", "completions", "parallelism", "retries",
-        "final_exit_codes", "ttl_hours", "env", "secret_env", "repository", "priority", "max_runtime_minutes",
-        "notify", "connections",
-    )  # fmt: skip
-    values = {name: body[name] for name in same}
-    if body["sweep"]:
-        sweep = body["sweep"]
-        values |= {"sweep": sweep.get("parameters", sweep.get("points")), "parallelism": sweep["parallelism"]}
+    same = ("tenant", "name", "image", "env", "secret_env", "repository", "connections")
     return JobSpec(
-        **values,
+        **{name: body[name] for name in same},
+        **program_of(body),
         size=size_asked(body),
         volumes=wishes_of(body["volumes"]),
         exposition=exposition_of(body),
-        after=[After(one["job"], one["on"]) for one in body["after"]],
-        writes=body["writes"]["volume"] if body["writes"] else None,
-        not_built=[name for name in LATER if body.get(name)],
     )
+
+
+def spec_from(source: Source, body: Mapping[str, Any]) -> JobSpec:
+    """Convert a valid WorkspaceJobBody to a JobSpec with the settings of a workspace."""
+    row = source.row
+    secrets = {name: value for name, value in source.secret_env.items() if name not in body["env"]}
+    return JobSpec(
+        **program_of(body),
+        tenant=row.tenant.slug,
+        name=body.get("name") or row.name,
+        image=row.image.slug,
+        size=Size.of(row).asked(),
+        env={name: value for name, value in source.env.items() if name not in body["secret_env"]}
+        | body["env"],
+        secret_env=secrets | body["secret_env"],
+        repository=source.repository,
+        volumes=source.wishes,
+        connections=source.connections,
+    )
+
+
+def program_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the fields of a valid ProgramBody to those of a JobSpec."""
+    same = (
+        "command", "script", "notebook", "completions", "parallelism", "retries", "final_exit_codes", "ttl_hours",
+        "priority", "max_runtime_minutes", "notify",
+    )  # fmt: skip
+    values: dict[str, Any] = {name: body[name] for name in same}
+    if sweep := body["sweep"]:
+        points = sweep.get("parameters", sweep.get("points"))
+        values |= {"sweep": points, "parallelism": sweep["parallelism"]}
+    return values | {
+        "after": [After(one["job"], one["on"]) for one in body["after"]],
+        "writes": body["writes"]["volume"] if body["writes"] else None,
+        "distributed": Distributed(**body["distributed"]) if body["distributed"] else None,
+        "checkpoints": body["checkpoints"] and body["checkpoints"]["volume"],
+    }
 
 
 # --- Responses, for OpenAPI alone: representation.py makes them
@@ -209,6 +270,13 @@ class IndicesShape(serializers.Serializer[Any]):
     active = serializers.IntegerField()
 
 
+class RankShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField(help_text="Rank of its node.")
+    node = serializers.CharField(allow_null=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField(allow_null=True, help_text="Null: it has not ended.")
+
+
 class AttemptShape(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     index = serializers.IntegerField()
@@ -223,9 +291,10 @@ class AttemptShape(serializers.Serializer[Any]):
     tail = serializers.CharField(
         allow_null=True,
         allow_blank=True,
-        help_text="Last lines of one that failed. Null in lists, and for others.",
+        help_text="Last lines of one that failed. Null in lists and for others.",
     )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
+    ranks = RankShape(many=True, help_text="Its pods, one for each node.")
 
 
 class JobProgressShape(serializers.Serializer[Any]):
@@ -287,6 +356,8 @@ class JobShape(serializers.Serializer[Any]):
     retries = serializers.IntegerField()
     final_exit_codes = serializers.ListField(child=serializers.IntegerField())
     sweep = serializers.JSONField(allow_null=True)
+    distributed = DistributedBody(allow_null=True)
+    checkpoints = CheckpointsBody(allow_null=True)
     after = AfterShape(many=True)
     writes = WritesShape(allow_null=True)
     priority = serializers.IntegerField()

@@ -2,9 +2,8 @@
 
 from django.urls import path
 
-from accounts.rest.not_yet import not_yet
-
 from . import api
+from .logs import JobLogsView
 
 urlpatterns = [
     path("jobs/", api.JobsView.as_view(), name="jobs"),
@@ -13,10 +12,11 @@ urlpatterns = [
     path("jobs/<uuid:id>/retry/", api.RetryView.as_view(), name="job-retry"),
     path("jobs/<uuid:id>/retry-failed/", api.RetryFailedView.as_view(), name="job-retry-failed"),
     path("jobs/<uuid:id>/duplicate/", api.DuplicateView.as_view(), name="job-duplicate"),
+    path("workspaces/<uuid:id>/job/", api.JobOfWorkspaceView.as_view(), name="workspace-job"),
     path("jobs/<uuid:id>/stop-rest/", api.StopRestView.as_view(), name="job-stop-rest"),
     path("jobs/<uuid:id>/parts/", api.PartsView.as_view(), name="job-parts"),
     path("jobs/<uuid:id>/events/", api.JobEventsView.as_view(), name="job-events"),
-    path("jobs/<uuid:id>/logs/", not_yet("GET"), name="job-logs"),
+    path("jobs/<uuid:id>/logs/", JobLogsView.as_view(), name="job-logs"),
     path("jobs/<uuid:id>/metrics/", api.MetricsView.as_view(), name="job-metrics"),
     path("jobs/<uuid:id>/pipeline/", api.PipelineView.as_view(), name="job-pipeline"),
     path("jobs/<uuid:id>/manifest/", api.ManifestView.as_view(), name="job-manifest"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from typing import Any
 from uuid import UUID
@@ -14,12 +13,10 @@ from clusters.watch import keeping
 from jobs.access import RELATED
 from jobs.enqueue import CHANNEL
 from jobs.models import OVER, Attempt, Desired, Job
+from jobs.naming import named_in
 from workloads.pods.wanted import Shared
 
 from .look import look
-
-# Kubernetes events carry no labels of ours; the name of their object has the run.
-OBJECT_NAME = re.compile(r"job-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
 
 
 class Keeper(keeping.Keeper):
@@ -34,10 +31,11 @@ class Keeper(keeping.Keeper):
                 return []
         if body["kind"] != "Event":
             return []
-        found = OBJECT_NAME.match((body.get("involvedObject") or {}).get("name") or "")
-        if found is None:
+        # Kubernetes events carry no labels of ours; the name of their object has the run.
+        run = named_in((body.get("involvedObject") or {}).get("name") or "")
+        if run is None:
             return []
-        return list(Attempt.objects.filter(run=found[1]).values_list("part__job", flat=True))
+        return list(Attempt.objects.filter(run=run).values_list("part__job", flat=True))
 
     def look(self, taken: Collection[UUID]) -> None:
         shared = Shared(taken)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
@@ -19,8 +20,8 @@ from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import Attempt, Desired, Job, Part, PartPhase
-from jobs.runs import attempts, following, lifecycle
-from jobs.runs.ends import End, end_of, is_over, is_running, is_suspended
+from jobs.runs import attempts, following, lifecycle, parts
+from jobs.runs.ends import End, end_of, has_succeeded, index_of, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage.cluster.look import hold
@@ -86,22 +87,42 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
             bring_up(wanted_of(job, part, attempt, claim, shared, timezone.now()), pods, mirror)
     starting = {part.run for part in live if part.phase in UP}
     attempts.show_troubles(job, [one for one in known.values() if one.run in starting])
-    for run, pods in by_run.items():
-        set_aside(job, run, pods, mirror)
+    set_aside(job, by_run, {f"job-{run}" for run in runs}, mirror)
+    if parts.lacks_claims(job):
+        attempts.request_more(job)
+    if live and job.dirty_since is not None:
+        keep_fences(job, mirror, shared)
     late = [pod for pods in by_run.values() for pod in pods if not end_proven(pod)]
     if job.desired == Desired.DELETED and not live and not late:
         return delete(job, mirror)
     return True
 
 
-def set_aside(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> None:
-    """End pods of runs that are over: what came late must not run without a claim."""
+def set_aside(job: Job, by_run: dict[str, list[Object]], names: set[str], mirror: Mirror) -> None:
+    """Clear away what attempts left behind that are over. `names`: objects of those that are not."""
+    for run, pods in by_run.items():
+        end_late(job, run, pods, mirror)
+    for service in mirror.of("Service", str(job.pk)):
+        if (name := service["metadata"]["name"]) not in names:  # of an attempt whose end an admin confirmed
+            remove_network(job.tenant.namespace, name, mirror)
+
+
+def end_late(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> None:
+    """End pods of a run that is over: what came late must not run without a claim."""
     for pod in pods:
         if end_proven(pod):
             remove_finalizer(pod, mirror)
+            if not pod["metadata"].get("ownerReferences"):  # else it is deleted with its Job
+                mirror.delete("Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
         elif not pod["metadata"].get("deletionTimestamp"):
             mirror.delete("Job", job.tenant.namespace, f"job-{run}")
             mirror.delete("Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+
+
+def keep_fences(job: Job, mirror: Mirror, shared: Shared) -> None:
+    """Apply the tenant's network policy and ceiling, which may have changed since its attempts began."""
+    with suppress(ensuring.NoNamespace):  # what starts there says so
+        ensuring.ensure(shared.tenant_objects(job.tenant, job.pool.cluster), shared.instance, mirror)
 
 
 def delete(job: Job, mirror: Mirror) -> bool:
@@ -119,24 +140,47 @@ def delete(job: Job, mirror: Mirror) -> bool:
 
 
 def bring_up(wanted: Wanted, pods: Sequence[Object], mirror: Mirror) -> None:
-    """Make the attempt's Job if it is missing, and write down what its pod shows."""
+    """Make the attempt's Job if it is missing, and write down what its pods show."""
     job, attempt = wanted.job, wanted.attempt
-    if not pods:
+    kept = None
+    if len(pods) < job.nodes or attempts.vanished(attempt, pods):
         pods, kept = missing(wanted, mirror)
-        if not pods:
-            bring_up_without_pods(wanted, kept, mirror)
-            return
     attempts.note_pods(attempt, pods)
-    if all(end_proven(pod) for pod in pods):
+    if attempts.vanished(attempt, pods):
+        attempts.pod_vanished(job, attempt)
+    elif not pods:
+        bring_up_without_pods(wanted, kept, mirror)
+    elif all(end_proven(pod) for pod in pods):
         settle_once_over(wanted, mirror)
-    elif any(is_running(pod) for pod in pods):
-        attempts.note_trouble(attempt, None)
-        attempts.begin_running(job, attempt)
     else:
-        stands_in_the_way = trouble(with_reasons(Snapshot(pods=pods), mirror))
-        if stands_in_the_way is not None:
-            make_files(wanted, mirror)  # somebody may have deleted what the pod mounts
-        stalled(wanted, stands_in_the_way)
+        make_network(wanted, mirror)  # somebody may have deleted it
+        if any(end_proven(pod) and not has_succeeded(pod) for pod in pods):
+            delete_running(
+                pods, mirror
+            )  # also where its program left with 0, which is no failure to Kubernetes
+        follow_start(wanted, pods, kept, mirror)
+
+
+def follow_start(wanted: Wanted, pods: Sequence[Object], kept: Object | None, mirror: Mirror) -> None:
+    """Note that all pods run, or what keeps one from that."""
+    late = [pod for pod in sorted(pods, key=index_of) if not (is_running(pod) or end_proven(pod))]
+    if not late and len(pods) >= wanted.job.nodes:
+        attempts.note_trouble(wanted.attempt, None)
+        attempts.begin_running(wanted.job, wanted.attempt)
+        return
+    found = (trouble(with_reasons(Snapshot(pods=[pod]), mirror)) for pod in late)
+    stands_in_the_way = next(filter(None, found), None)
+    if stands_in_the_way is not None:
+        make_files(wanted, mirror)  # somebody may have deleted what the pod mounts
+    stalled(wanted, stands_in_the_way or no_pod(kept, mirror))
+
+
+def no_pod(kept: Object | None, mirror: Mirror) -> Trouble | None:
+    """Return why a Job's controller makes no pod."""
+    about = [] if kept is None else mirror.events_about(kept["metadata"]["uid"])
+    told = [one for one in about if one.get("type") == "Warning"]
+    newest = max(told, key=lambda one: str(one.get("lastTimestamp") or ""), default=None)
+    return None if newest is None else explain_refusal(str(newest.get("message", "")))
 
 
 def settle_once_over(wanted: Wanted, mirror: Mirror) -> None:
@@ -163,18 +207,14 @@ def pods_now(job: Job, attempt: Attempt, mirror: Mirror) -> Sequence[Object]:
 def bring_up_without_pods(wanted: Wanted, kept: Object | None, mirror: Mirror) -> None:
     """Make the attempt's Job; of one that is there, tell why it has no pod."""
     job, attempt = wanted.job, wanted.attempt
-    if attempt.pod_uid and not attempt.pod_ended:
-        attempts.pod_vanished(job, attempt)
-    elif attempt.pod_uid or (kept is not None and is_over(kept)):
+    if attempt.members or (kept is not None and is_over(kept)):
         settle(job, attempt, (), end_of(job, (), kept), mirror)
     elif kept is None:
         attempts.note_trouble(attempt, make(wanted, mirror))
     elif is_suspended(kept):
         mirror.delete("Job", wanted.namespace, wanted.name)  # by hand: no pod would ever come
     else:
-        told = [one for one in mirror.events_about(kept["metadata"]["uid"]) if one.get("type") == "Warning"]
-        newest = max(told, key=lambda one: str(one.get("lastTimestamp") or ""), default=None)
-        stalled(wanted, None if newest is None else explain_refusal(str(newest.get("message", ""))))
+        stalled(wanted, no_pod(kept, mirror))
 
 
 def missing(wanted: Wanted, mirror: Mirror) -> tuple[Sequence[Object], Object | None]:
@@ -214,7 +254,21 @@ def has_storage(wanted: Wanted, mirror: Mirror) -> bool:
 
 def make_job(wanted: Wanted, mirror: Mirror) -> None:
     make_files(wanted, mirror)
+    make_network(wanted, mirror)
     create(manifests.job(wanted), mirror)
+
+
+def make_network(wanted: Wanted, mirror: Mirror) -> None:
+    """Let the pods of a gang find and reach each other, before there is any."""
+    if wanted.is_gang and mirror.get("Service", wanted.namespace, wanted.name) is None:
+        for body in reversed(manifests.network(wanted)):  # the Service last: nothing watches the policy
+            mirror.apply(body)
+
+
+def remove_network(namespace: str, name: str, mirror: Mirror) -> None:
+    """Delete what `make_network` made, the Service last."""
+    for kind in ("NetworkPolicy", "Service"):
+        mirror.delete(kind, namespace, name)
 
 
 def make_files(wanted: Wanted, mirror: Mirror) -> None:
@@ -256,22 +310,29 @@ def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mi
     namespace, name = job.tenant.namespace, attempt.object_name
     attempts.note_pods(attempt, pods)
     mirror.delete("Job", namespace, name)
-    for pod in pods:
-        if not pod["metadata"].get("deletionTimestamp") and not terminal(pod):
-            mirror.delete("Pod", namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+    delete_running(pods, mirror)
     if not is_over(mirror.api.get("Job", namespace, name)) or not all(end_proven(pod) for pod in pods):
         return  # the watch tells its end
     pods = pods_now(job, attempt, mirror)
     attempts.note_pods(attempt, pods)
-    if not pods and attempt.pod_uid and not attempt.pod_ended:
+    if attempts.vanished(attempt, pods):
         attempts.pod_vanished(job, attempt)
     elif all(end_proven(pod) for pod in pods):
         settle(job, attempt, pods, end_of(job, pods, None), mirror)
 
 
+def delete_running(pods: Sequence[Object], mirror: Mirror) -> None:
+    for pod in pods:
+        if not pod["metadata"].get("deletionTimestamp") and not terminal(pod):
+            name = pod["metadata"]["name"]
+            mirror.delete("Pod", pod["metadata"]["namespace"], name, uid=pod["metadata"]["uid"])
+
+
 def settle(job: Job, attempt: Attempt, pods: Sequence[Object], end: End, mirror: Mirror) -> None:
-    """Write down the end, and only then let go of its pods."""
+    """Write down the end, and only then let go of its pods. Until then a look that was cut off comes again."""
     attempts.note_last(attempt, pods)
+    if job.nodes > 1:
+        remove_network(job.tenant.namespace, attempt.object_name, mirror)
     attempts.finish(job, attempt, end)
     for pod in pods:
         remove_finalizer(pod, mirror)

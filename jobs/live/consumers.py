@@ -1,4 +1,4 @@
-"""Websockets of jobs: all that a person may see, and one with its events."""
+"""Websockets of jobs: all that a person may see, one with its events, and one's log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from jobs.api.representation import describing, event_json, with_related
 from jobs.models import Event, Job
 from workloads.live.following import ListOf, One
 from workloads.live.reads import Kind
+from workloads.logs.sockets import LogOf
 
 JOBS = Kind(
     name="job",
@@ -27,3 +28,10 @@ class JobList(ListOf):
 
 class OneJob(One):
     kind = JOBS
+
+
+class JobLog(LogOf):
+    kind = JOBS
+
+    def may_read(self, row: Job) -> bool:
+        return access.may_manage(self.actor, row)

@@ -28,6 +28,7 @@ from jobs import access
 from jobs.api.representation import jobs_json, with_related
 from jobs.models import Job, Phase
 from jobs.runs import lifecycle
+from workloads.sizes.choices import launch_tenants
 
 LISTS = ("mine", "everyone", "deleted")
 SORTS = {
@@ -103,6 +104,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
         "show": shown,
         "chosen": chosen,
         "form": form,
+        "may_submit": bool(launch_tenants(request)),
         "is_filtered": any(request.GET.get(name) for name in ("search", "owner", "phase")),
         "rows": list(zip(page, jobs_json(page, actor), strict=True)),
         "following": pages.following,

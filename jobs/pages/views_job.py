@@ -13,6 +13,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -27,6 +28,7 @@ from jobs.api.representation import MOST_ATTEMPTS, Json, event_json, job_json
 from jobs.cluster.shown import manifests_of
 from jobs.models import OVER, Desired, Job, Phase
 from jobs.runs import lifecycle
+from workloads.logs.panel import Panel
 
 EVENTS_SHOWN = 200
 ACTIONS: dict[str, Callable[[Actor, Job], bool]] = {
@@ -57,10 +59,14 @@ def job_page(request: HttpRequest, job: Job, tab: str, *, status: int = 200, **m
         "is_own": is_own,
         "reads_output": reads_output,
         "may": what_may(actor, job),
+        "retry_kind": "filled" if job.phase == Phase.FAILED and job.completions == 1 else "",
     }
     if tab == "overview":
         context["attempts"] = [one | {"span": _span(one)} for one in reversed(shown["attempts"])]
         context["most_attempts"] = MOST_ATTEMPTS
+        if reads_output:
+            api = reverse("api-v1:job-logs", args=[job.pk])
+            context["log"] = Panel(request, job.pk, socket=f"/ws/jobs/{job.pk}/logs/", api=api)
     if tab == "activity":
         events = job.events.order_by("-number")[:EVENTS_SHOWN]
         context["events"] = [(event, event_json(event)) for event in events]
@@ -88,8 +94,9 @@ def what_may(actor: Actor, job: Job) -> dict[str, bool]:
     return {
         "cancel": manages and not is_over and job.desired == Desired.DONE,
         "retry": runs_own and is_over,
-        "retry_failed": runs_own and job.phase in (Phase.FAILED, Phase.CANCELLED) and job.completions > 1,
+        "retry_failed": runs_own and is_over and job.completions > 1 and job.phase != Phase.SUCCEEDED,
         "delete": manages,
+        "duplicate": not job.deleted_at and access.may_submit(actor, job.tenant),
     }
 
 

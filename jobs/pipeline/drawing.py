@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy
 
 from jobs.models import Phase
 
@@ -23,7 +23,7 @@ TONES = {
 OF_VERSIONS: Mapping[str, str | Promise] = {
     "": gettext_lazy("not published yet"),
     "pending": gettext_lazy("being published"),
-    "ready": pgettext_lazy("version", "published"),
+    "ready": gettext_lazy("published"),
     "failed": gettext_lazy("not published"),
     "deleting": gettext_lazy("being deleted"),
     "deleted": gettext_lazy("deleted"),
@@ -105,10 +105,20 @@ def picture_of(graph: Graph, this: str) -> Picture:
         width=2 * MARGIN + len(columns) * (WIDTH + GAP_X) - GAP_X,
         height=2 * MARGIN + rows * (HEIGHT + GAP_Y) - GAP_Y,
         boxes=boxes,
-        arrows=tuple(Arrow(_path(places[one.first], places[one.then]), one.kind) for one in graph.edges),
+        arrows=tuple(
+            Arrow(_path(places[one.first], places[one.then]), one.kind) for one in drawn(graph.edges)
+        ),
         steps=_steps(graph, boxes),
         is_whole=graph.is_whole,
     )
+
+
+def drawn(edges: Sequence[Edge]) -> list[Edge]:
+    """Return the edges without those between two jobs of which one writes the version that the other reads."""
+    read = {(edge.first, edge.then) for edge in edges if edge.kind == "reads"}
+    written = [(edge.first, edge.then) for edge in edges if edge.kind == "writes"]
+    shown = {(job, then) for job, version in written for first, then in read if first == version}
+    return [edge for edge in edges if edge.kind != "after" or (edge.first, edge.then) not in shown]
 
 
 def layers(graph: Graph) -> list[list[Node]]:

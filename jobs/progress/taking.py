@@ -40,9 +40,12 @@ def on_lines(lines: Sequence[Line]) -> None:
 
 
 def _take_all(found: Mapping[tuple[UUID, int, UUID], list[At]]) -> None:
+    jobs = Job.objects.only("pk", "tenant_id", "nodes").in_bulk({job for job, _index, _run in found})
     for (job, index, run), reports in sorted(found.items(), key=lambda item: (item[0][0], item[0][1])):
-        take(job, index, run, reports)
-    for row in Job.objects.filter(pk__in={job for job, _index, _run in found}).only("pk", "tenant_id"):
+        part, rank = divmod(index, jobs[job].nodes if job in jobs else 1)
+        if rank == 0:  # of a part on several nodes, the first one speaks for all
+            take(job, part, run, reports)
+    for row in jobs.values():
         announce(row)
 
 

@@ -1,4 +1,4 @@
-"""Write down what happens to an attempt: its pod, its troubles, its end, and what follows from that."""
+"""Write down what happens to an attempt: its pods, its troubles, its end, and what follows from that."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from django.utils import timezone
 from clusters.causes.cause import Diagnosis
 from clusters.models import Gpu, Node
 from clusters.pods.ends import end_proven
-from jobs import enqueue
+from jobs import enqueue, story
 from jobs.changing import Level, add_event, changing
 from jobs.models import SETTLED, Attempt, Desired, Ending, Job, Part, PartPhase
-from jobs.runs.ends import End, Result, tail_of
+from jobs.runs.ends import End, Result, index_of, reason_of, tail_of, terminated
 from quotas import admission
 from quotas.models import Claim
 from workloads import devices
@@ -28,14 +28,42 @@ UP = (PartPhase.STARTING, PartPhase.RUNNING)
 
 
 def note_pods(attempt: Attempt, pods: Sequence[Object]) -> None:
-    """Record the pod that was seen, before anything is done to it."""
+    """Record the pods that were seen, before anything is done to them. One that vanished keeps its place."""
+    members = {key: dict(one) for key, one in attempt.members.items()}
     for pod in sorted(pods, key=end_proven, reverse=True):  # a running pod last
-        uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
-        has_ended = end_proven(pod)
-        if (attempt.pod_uid, attempt.pod_ended, attempt.node) == (uid, has_ended, node or attempt.node):
-            continue
-        attempt.pod_uid, attempt.pod_ended, attempt.node = uid, has_ended, node or attempt.node
-        attempt.save(update_fields=["pod_uid", "pod_ended", "node"])
+        key, uid = str(index_of(pod)), pod["metadata"]["uid"]
+        before = members.get(key)
+        if before is None or before["uid"] == uid or before["ended"]:
+            members[key] = member(pod, before)
+    unended = [one for one in members.values() if not one["ended"]]
+    if len(unended) < len(
+        members
+    ):  # the others fail because of a node that is out of order, which may be well soon
+        for one in unended:
+            one["out_code"] = one["out_code"] or out_of_order(attempt.part.job, one["node"])
+    if members == attempt.members:
+        return
+    attempt.members = members
+    attempt.node = members.get("0", {}).get("node") or attempt.node
+    attempt.save(update_fields=["members", "node"])
+
+
+def member(pod: Object, before: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what is kept of a pod: where it is, and how it ended."""
+    return {
+        "uid": pod["metadata"]["uid"],
+        "node": pod["spec"].get("nodeName", ""),
+        "ended": end_proven(pod),
+        "exit_code": terminated(pod).get("exitCode"),
+        "reason": reason_of(pod),
+        "out_code": before["out_code"] if before else "",
+    }
+
+
+def vanished(attempt: Attempt, pods: Sequence[Object]) -> bool:
+    """Return True if a pod whose end is not proven is not among these any more."""
+    there = {pod["metadata"]["uid"] for pod in pods}
+    return any(not one["ended"] and one["uid"] not in there for one in attempt.members.values())
 
 
 def note_last(attempt: Attempt, pods: Sequence[Object]) -> None:
@@ -44,6 +72,14 @@ def note_last(attempt: Attempt, pods: Sequence[Object]) -> None:
     had = devices.of([attempt.run]).get(attempt.run, devices.NONE)
     attempt.gpus, attempt.gpu_use_percent = list(had.uuids), had.use_percent
     attempt.save(update_fields=["tail", "gpus", "gpu_use_percent"])
+
+
+def request_more(job: Job) -> None:
+    """Put parts into the queue that had to stay out of it."""
+    with transaction.atomic():
+        admission.lock(job.pool.cluster_id)
+        with changing(job.pk) as row:
+            parts.request_next(row)
 
 
 def begin_running(job: Job, attempt: Attempt) -> None:
@@ -58,9 +94,8 @@ def begin_running(job: Job, attempt: Attempt) -> None:
         attempt.save(update_fields=["started_at"])
         now.phase = PartPhase.RUNNING
         now.save(update_fields=["phase"])
-        add_event(
-            row, "running", run=attempt.run, index=part.index, attempt=attempt.number, node=attempt.node
-        )
+        nodes = story.spelled(attempt.nodes)
+        add_event(row, "running", run=attempt.run, index=part.index, attempt=attempt.number, node=nodes)
         parts.show(row)
 
 
@@ -110,13 +145,21 @@ def give_up(job: Job, attempt: Attempt, why: Diagnosis, *, fails: bool) -> None:
 
 
 def pod_vanished(job: Job, attempt: Attempt) -> None:
-    """Report once that the end is unproven. Its process may still run, so the units stay reserved."""
+    """Report once that the end is unproven. Its process may still run, so the units stay reserved.
+
+    Its other pods are ended: without it they do nothing.
+    """
     with transaction.atomic():
         admission.lock(job.pool.cluster_id)
-        if admission.flag_unproven_end(attempt.run):
-            with changing(job.pk) as row:
-                row.message_code, row.message_data = "end_unproven", {}
-                add_event(row, "end_unproven", run=attempt.run, level=Level.ERROR, index=attempt.part.index)
+        if not admission.flag_unproven_end(attempt.run):
+            return
+        with changing(job.pk) as row:
+            part = row.parts.get(pk=attempt.part_id)
+            if job.nodes > 1 and part.run == attempt.run and part.phase in UP:
+                parts.end(row, part, Ending.AGAIN)
+            row.message_code, row.message_data = "end_unproven", {}
+            add_event(row, "end_unproven", run=attempt.run, level=Level.ERROR, index=part.index)
+    enqueue.look([job.pk])
 
 
 def finish(job: Job, attempt: Attempt, end: End) -> None:
@@ -147,11 +190,20 @@ def _as_it_counts(job: Job, part: Part, attempt: Attempt, end: End) -> End:
             return End(Result.REQUEUE, attempt.reason, end.exit_code, attempt.data)
         case Ending.CANCEL | Ending.RECLAIM | Ending.AGAIN:
             return End(Result.AGAIN, f"ended_by_{part.ending}", end.exit_code)
-    if end.result == Result.FAILED and (code := out_of_order(job, attempt.node)):
-        return End(Result.AGAIN, "node_was_unwell", end.exit_code, {"node": attempt.node, "cause": code})
+    if end.result == Result.FAILED and (unwell := unwell_node(job, attempt)):
+        node, code = unwell
+        return End(Result.AGAIN, "node_was_unwell", end.exit_code, {"node": node, "cause": code})
     if end.result == Result.FAILED and part.failures >= job.retries:
         return End(Result.FINAL, end.code, end.exit_code, end.data)
     return end
+
+
+def unwell_node(job: Job, attempt: Attempt) -> tuple[str, str] | None:
+    """Return the first of the attempt's nodes that is or was out of order, and why; None: none is."""
+    for one in attempt.members.values():
+        if code := one["out_code"] or out_of_order(job, one["node"]):
+            return one["node"], code
+    return None
 
 
 def out_of_order(job: Job, node: str) -> str:
@@ -165,8 +217,9 @@ def out_of_order(job: Job, node: str) -> str:
 def _note_end(attempt: Attempt, end: End) -> None:
     attempt.exit_code, attempt.reason, attempt.data = end.exit_code, end.code, end.data
     attempt.counted = end.result in (Result.FAILED, Result.FINAL)
-    attempt.trouble_since, attempt.pod_ended, attempt.ended_at = None, True, timezone.now()
-    fields = ["exit_code", "reason", "data", "trouble_since", "counted", "pod_ended", "ended_at"]
+    attempt.members = {key: one | {"ended": True} for key, one in attempt.members.items()}
+    attempt.trouble_since, attempt.ended_at = None, timezone.now()
+    fields = ["exit_code", "reason", "data", "trouble_since", "counted", "members", "ended_at"]
     attempt.save(update_fields=fields)
 
 

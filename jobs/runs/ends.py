@@ -1,4 +1,4 @@
-"""Judge how an attempt has ended, by its pods and its Job. Pure: from raw objects to plain values."""
+"""Judge how an attempt has ended, by all its pods and its Job. Pure: from raw objects to plain values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ from typing import Any
 
 from clusters.pods.ends import end_proven
 from jobs.models import Job
-from workloads.pods.status import Object, container_status, end_reason, ended_from_outside, has_started
+from workloads.pods.status import (
+    Object,
+    container_status,
+    end_reason,
+    ended_from_outside,
+    evicted_why,
+    has_started,
+)
 from workloads.pods.troubles import explain_trouble, rejected
 
 OUT_OF_TIME = "DeadlineExceeded"
 LONGEST_TAIL = 4096
+INDEX = "batch.kubernetes.io/job-completion-index"
+BY_A_SIGNAL = 128  # exit codes above it
+NEVER = "~"  # after every time
 
 
 class Result(Enum):
@@ -63,17 +73,22 @@ def is_asked(job: Job, kept: Object | None) -> bool:
     return job.max_runtime_minutes is not None and seconds >= job.max_runtime_minutes * 60
 
 
+def index_of(pod: Object) -> int:
+    """Return the pod's index in its Job, which is the rank of its node."""
+    text = str((pod["metadata"].get("annotations") or {}).get(INDEX, ""))
+    return int(text) if text.isdecimal() else 0
+
+
 def end_of(job: Job, pods: Sequence[Object], kept: Object | None) -> End:
     """Judge an attempt by its pods, which have all ended, and by its Job as the cluster has it."""
-    if pods and all(has_succeeded(pod) for pod in pods):
+    if len(pods) >= job.nodes and all(has_succeeded(pod) for pod in pods):
         return End(Result.SUCCEEDED, "succeeded", 0)
     if ran_out_of_time(kept):
         return End(Result.FINAL, "ran_too_long") if is_asked(job, kept) else End(Result.AGAIN, "gave_way")
-    pod = next((pod for pod in pods if not has_succeeded(pod)), None)
+    pod = first_to_blame(pods)
     if pod is None:
         return End(Result.AGAIN, "ended_from_outside", data={"reason": "Deleted"})
-    ended = container_status(pod).get("state", {}).get("terminated", {})
-    reason, code = end_reason(pod), ended.get("exitCode")
+    reason, code = end_reason(pod), terminated(pod).get("exitCode")
     if rejected(pod):
         why = explain_trouble("container", f"{reason}: {pod['status'].get('message', '')}").diagnosis
         return End(Result.REQUEUE, why.code, data=why.data)
@@ -83,31 +98,85 @@ def end_of(job: Job, pods: Sequence[Object], kept: Object | None) -> End:
         return End(Result.FINAL, "exit_code_is_final", code, {"exit_code": code})
     if reason == "OOMKilled":
         return End(Result.FAILED, "out_of_memory", code)
+    if job.nodes > 1:
+        where = {"rank": index_of(pod), "node": pod["spec"].get("nodeName", "")}
+        return End(Result.FAILED, "rank_exit_code", code, {"exit_code": code, **where})
     return End(Result.FAILED, "exit_code", code, {"exit_code": code})
 
 
 def tail_of(pods: Sequence[Object]) -> str:
-    """Return the last lines of a failed container's output, as the kubelet kept them: at most 80 lines, 2 KiB.
+    """Return the last lines of the container that failed first, as the kubelet kept them: at most 80 lines, 2 KiB.
 
     The container's terminationMessagePolicy is FallbackToLogsOnError.
     """
-    for pod in pods:
-        ended = container_status(pod).get("state", {}).get("terminated", {})
+    for pod in sorted(pods, key=_blame):
+        ended = terminated(pod)
         if ended.get("exitCode") and (text := str(ended.get("message") or "").replace("\0", "")):
             return text[-LONGEST_TAIL:]
     return ""
 
 
+def first_to_blame(pods: Sequence[Object]) -> Object | None:
+    """Return the pod because of which the attempt did not succeed; the others were ended because of it.
+
+    A pod that its node rejected or ended comes first: programs elsewhere fail when they miss it. The next is the
+    program that failed first. Times have whole seconds; within one, a program that a signal killed comes before one
+    that gave up, since the latter may have missed the former.
+    """
+    return min((pod for pod in pods if not has_succeeded(pod)), key=_blame, default=None)
+
+
+def _blame(pod: Object) -> tuple[int, str, bool, int]:
+    ended = terminated(pod)
+    cause = 3
+    if rejected(pod):
+        cause = 0
+    elif ended_by_its_node(pod):
+        cause = 1
+    elif ended_by_itself(pod):
+        cause = 2
+    gave_up = (ended.get("exitCode") or 0) <= BY_A_SIGNAL
+    return cause, ended.get("finishedAt") or NEVER, gave_up, index_of(pod)
+
+
+def reason_of(pod: Object) -> str:
+    """Return why a pod that has ended did so, as a code; empty: it has not."""
+    if not end_proven(pod):
+        return ""
+    if has_succeeded(pod):
+        return "succeeded"
+    if rejected(pod) or ended_by_its_node(pod):
+        return "ended_from_outside"
+    if not ended_by_itself(pod):
+        return "taken_down"
+    return "out_of_memory" if end_reason(pod) == "OOMKilled" else "exit_code"
+
+
+def terminated(pod: Object) -> Object:
+    found: Object = container_status(pod).get("state", {}).get("terminated") or {}
+    return found
+
+
 def has_succeeded(pod: Object) -> bool:
     """Return True if the program ended well by itself. One that is told to end may leave with exit code 0, too."""
-    if pod.get("status", {}).get("phase") != "Succeeded" or is_disrupted(pod):
+    return pod.get("status", {}).get("phase") == "Succeeded" and ended_by_itself(pod)
+
+
+def ended_by_itself(pod: Object) -> bool:
+    """Return True if the pod's program had ended before anybody deleted the pod."""
+    if is_disrupted(pod):
         return False
     asked_at = pod["metadata"].get("deletionTimestamp")
     if asked_at is None:
         return True
     grace = timedelta(seconds=pod["metadata"].get("deletionGracePeriodSeconds") or 0)
-    ended = container_status(pod).get("state", {}).get("terminated", {}).get("finishedAt")
+    ended = terminated(pod).get("finishedAt")
     return ended is not None and datetime.fromisoformat(ended) < datetime.fromisoformat(asked_at) - grace
+
+
+def ended_by_its_node(pod: Object) -> bool:
+    """Return True for an eviction, a node that was lost or went down, and whatever else was done to the pod there."""
+    return bool(pod.get("status", {}).get("reason") or evicted_why(pod) or is_disrupted(pod))
 
 
 def is_disrupted(pod: Object) -> bool:

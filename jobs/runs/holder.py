@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
-from jobs import enqueue
+from jobs import enqueue, story
 from jobs.changing import add_event, announce, changing
 from jobs.models import Attempt, Desired, Ending, Job, Part, PartPhase
 from quotas import admission
@@ -116,7 +116,7 @@ class Jobs:
                     run=claim.pk,
                     level=Level.WARNING,
                     index=part.index,
-                    node=claim.node,
+                    node=story.spelled(claim.nodes),
                 )
                 parts.end(job, part, Ending.AGAIN)
         enqueue.look([claim.holder_id])

@@ -7,10 +7,11 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from accounts.errors import Refusal
+from accounts.errors import Refusal, TooMany
 from jobs import enqueue
 from jobs.changing import Level, add_event
 from jobs.models import LIVE, OVER, SETTLED, Attempt, Desired, Ending, Job, Part, PartPhase, Phase
+from jobs.story import spelled
 from quotas import admission
 from quotas.models import Claim
 from workloads.sizes.sizing import Size
@@ -22,7 +23,8 @@ MOST_WAITING = 500
 def request_next(job: Job, *, is_new: bool = False) -> None:
     """Put claims of pending parts into the queue, as many as may run at once.
 
-    Raise a Refusal for a job that is new; one that limits refuse by now has failed.
+    Raise a Refusal for a job that is new; one that limits refuse by now has failed. Parts beyond what one person may
+    have in the queue stay pending: looks request them later (`lacks_claims`).
     """
     if job.desired != Desired.DONE:
         return
@@ -33,6 +35,10 @@ def request_next(job: Job, *, is_new: bool = False) -> None:
     for part in job.parts.filter(phase=PartPhase.PENDING).order_by("index")[: max(0, room)]:
         try:
             claim = request(job, part)
+        except TooMany:
+            if is_new and not job.parts.filter(phase=PartPhase.WAITING).exists():
+                raise
+            break
         except Refusal as refusal:
             if is_new:
                 raise
@@ -43,6 +49,16 @@ def request_next(job: Job, *, is_new: bool = False) -> None:
         part.phase, part.run = PartPhase.WAITING, claim.pk
         part.save(update_fields=["phase", "run"])
     show(job)
+
+
+def lacks_claims(job: Job) -> bool:
+    """Return True if more of its parts may be in the queue, and its person may have more there."""
+    if job.desired != Desired.DONE or job.is_held or not job.parts.filter(phase=PartPhase.PENDING).exists():
+        return False
+    if job.parts.filter(phase__in=LIVE).count() >= job.parallelism:
+        return False
+    waiting = Claim.objects.filter(user=job.owner_id, state=Claim.State.WAITING)
+    return waiting.count() < MOST_WAITING
 
 
 def request(job: Job, part: Part) -> Claim:
@@ -60,6 +76,7 @@ def request(job: Job, part: Part) -> Claim:
         priority=job.priority,
         max_runtime_minutes=job.max_runtime_minutes,
         most_waiting=MOST_WAITING,
+        nodes=job.nodes,
     )
 
 
@@ -80,7 +97,7 @@ def begin(job: Job, claim: Claim) -> Attempt | None:
         index=part.index,
         attempt=part.number,
         pool=claim.pool.name,
-        node=claim.node,
+        node=spelled(claim.nodes),
     )
     show(job)
     return attempt

@@ -13,4 +13,4 @@ FOLDER = Path(__file__).parent
 @cache
 def files() -> dict[str, str]:
     """Files of /berth/start by name. passwd and group are added from the image's entry."""
-    return start.files() | {"job.sh": (FOLDER / "job.sh").read_text()}
+    return start.files() | {name: (FOLDER / name).read_text() for name in ("job.sh", "distributed.sh")}

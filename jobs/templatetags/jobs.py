@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import template
 
 register = template.Library()
@@ -20,3 +22,11 @@ LOOKS = {
 @register.filter
 def look(phase: str) -> str:
     return LOOKS.get(phase, phase)
+
+
+@register.filter
+def written(value: Any) -> str:
+    """Value of a parameter or of a metric: numbers with at most six digits that count."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -38,7 +38,7 @@ def place_of(node: Node, glance: Glance) -> Place:
 
 
 class NodeAction(Previewed[Node]):
-    """Admin action on nodes. The preview shows each node with its number of workspaces."""
+    """Admin action on nodes. The preview shows each node with its number of runs."""
 
     def effects(self, actor: Actor, rows: Sequence[Node]) -> list[Effect]:
         told = glances(rows)
@@ -75,8 +75,8 @@ class Cordon(NodeAction):
 
     def what(self, runs: int) -> str:
         return ngettext(
-            "Nothing new starts there. %(count)d running workspace is not affected.",
-            "Nothing new starts there. %(count)d running workspaces are not affected.",
+            "Nothing new starts there. %(count)d run there is not affected.",
+            "Nothing new starts there. %(count)d runs there are not affected.",
             runs,
         ) % {"count": runs}
 
@@ -97,7 +97,7 @@ class Uncordon(NodeAction):
         return "" if place.node.unschedulable or place.is_draining else _("It is open.")
 
     def what(self, runs: int) -> str:
-        return _("New workspaces can start there. A drain in progress is cancelled.")
+        return _("New work can start there. A drain in progress is cancelled.")
 
     def apply(self, actor: Actor, row: Node) -> bool:
         return drain.uncordon(actor, row)
@@ -117,10 +117,10 @@ class Drain(NodeAction):
 
     def what(self, runs: int) -> str:
         return ngettext(
-            "Nothing new starts there. The owner of %(count)d workspace is notified now, and it "
-            "stops in %(minutes)d min; its files are kept.",
-            "Nothing new starts there. The owners of %(count)d workspaces are notified now, and they "
-            "stop in %(minutes)d min; their files are kept.",
+            "Nothing new starts there. The owner of %(count)d run is notified now, and it stops in %(minutes)d min. "
+            "Files are kept; a part of a job starts again elsewhere.",
+            "Nothing new starts there. The owners of %(count)d runs are notified now, and they stop in "
+            "%(minutes)d min. Files are kept; parts of jobs start again elsewhere.",
             runs,
         ) % {"count": runs, "minutes": self.minutes}
 

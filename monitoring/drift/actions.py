@@ -21,6 +21,7 @@ from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.models import Installation
 from clusters.storage.volumes import set_reclaim
+from jobs import naming
 from monitoring.models import Finding, What
 from quotas.namespaces import ensuring
 from workspaces import enqueue
@@ -186,7 +187,7 @@ def is_still_so(finding: Finding, api: Api) -> bool:
         return thing is None and (key in wanted or (key.kind in FENCES and is_ours(key.namespace, api)))
     if thing is None or thing.goes or thing.uid != finding.uid:
         return False
-    job = of_jobs.named_in(finding.name)
+    job = naming.named_in(finding.name)
     jobs = of_jobs.namespaces_of(finding.cluster, job) if job else {}
     found = judge(thing, rows, namespaces(), other_claims(finding.cluster), jobs)
     checked = check_against_other_rows(finding.cluster, [found] if found else [])

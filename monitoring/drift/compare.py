@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from clusters.labels import JOB, TENANT, WORKSPACE
+from jobs import naming
 from jobs.cluster.manifests import START as JOB_START
 from monitoring.models import What
 from workspaces.cluster.manifests import START
 from workspaces.naming import OBJECT_NAME
 
-from . import of_jobs
 from .ownership import Difference, differences
 
 Object = Mapping[str, Any]
@@ -186,8 +186,8 @@ def judge(
         return (
             Discrepancy(What.CHANGED, key, thing.uid, tenant=tenant, differences=changed) if changed else None
         )
-    if known is None and (job := of_jobs.named_in(key.name) or uuid_of(thing.job)):
-        is_known = jobs.get(job) == key.namespace and of_jobs.named_in(key.name) is not None
+    if known is None and (job := naming.named_in(key.name) or uuid_of(thing.job)):
+        is_known = jobs.get(job) == key.namespace and naming.named_in(key.name) is not None
         return None if is_known else Discrepancy(What.UNWANTED, key, thing.uid, job=job, tenant=tenant)
     if row is not None and (row.state == State.MOVES or row.still_has(thing)):
         return None

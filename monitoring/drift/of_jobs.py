@@ -6,7 +6,6 @@ Their names have the id of the job (its Secret) or of an attempt's run (all else
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from uuid import UUID
@@ -19,15 +18,8 @@ from clusters.models import Cluster
 from jobs.cluster.manifests import KEPT_SECONDS
 from jobs.models import Attempt, Job
 
-NAME = re.compile(r"job-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
 # Kubernetes deletes an attempt's objects KEPT_SECONDS after its end, and needs a moment for that.
 LATE = timedelta(seconds=KEPT_SECONDS) + timedelta(minutes=30)
-
-
-def named_in(name: str) -> UUID | None:
-    """Return the id of a job or run in an object's name."""
-    found = NAME.match(name)
-    return UUID(found[1]) if found else None
 
 
 def namespaces_of(cluster: Cluster | None, *ids: UUID) -> dict[UUID, str]:

@@ -20,6 +20,7 @@ from clusters.errors import ClusterUnavailable
 from clusters.labels import JOB, WORKSPACE, instance_selector
 from clusters.models import Cluster, Installation
 from clusters.pods.ends import end_proven, remove_finalizer
+from jobs import naming
 from jobs.models import Job
 from monitoring.isolation import manifests as proof
 from monitoring.models import What
@@ -156,7 +157,7 @@ def check_against_other_rows(cluster: Cluster, found: list[Discrepancy]) -> list
 
     def is_of_another(one: Discrepancy) -> bool:
         if one.job:
-            return of_jobs.named_in(one.key.name) == one.job and of_job.get(one.job) == one.key.namespace
+            return naming.named_in(one.key.name) == one.job and of_job.get(one.job) == one.key.namespace
         row = others.get(one.workspace) if one.workspace and one.what == What.UNWANTED else None
         return (
             row is not None and one.key.namespace == row.tenant.namespace and named_in(one.key.name) == row.pk

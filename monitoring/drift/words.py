@@ -9,10 +9,10 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
+from jobs import naming
 from monitoring.models import Finding, What
 from workloads.pods.drivers import PREFIX
 
-from . import of_jobs
 from .compare import FENCES
 
 CLAIM = "PersistentVolumeClaim"
@@ -142,7 +142,7 @@ def why_not_delete(finding: Finding, *, with_data: bool = False) -> str:
 
 def belongs_to_a_tenant(finding: Finding) -> bool:
     """Return True for a kind that Berth keeps for a whole tenant, but for what it made for one job."""
-    return finding.kind == "Namespace" or (finding.kind in FENCES and not of_jobs.named_in(finding.name))
+    return finding.kind == "Namespace" or (finding.kind in FENCES and not naming.named_in(finding.name))
 
 
 def by_hand(finding: Finding) -> str:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from clusters import explain
 from clusters.models import Cluster, PodUsage
 from clusters.watch.watching import Changed
+from jobs import naming
 from monitoring.health import judging
 from monitoring.models import FailedStart
 from workspaces.naming import workspace_of
@@ -40,7 +41,11 @@ def on_objects_changed(*, cluster: Cluster, changes: Sequence[Changed], **_: obj
 def is_about_a_start(event: dict[str, Any]) -> bool:
     """Return True for events of any pod that show a node's problem. Storage counts for Berth's own pods only."""
     reason, is_pods = event.get("reason"), event.get("involvedObject", {}).get("kind") == "Pod"
-    tells = reason in NODE_REASONS or (reason in VOLUME_REASONS and workspace_of(event) is not None)
+    is_ours = (
+        workspace_of(event) is not None
+        or naming.named_in(event["involvedObject"].get("name", "")) is not None
+    )
+    tells = reason in NODE_REASONS or (reason in VOLUME_REASONS and is_ours)
     return is_pods and tells and not explain.is_passing(str(event.get("message", "")))
 
 

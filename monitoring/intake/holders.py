@@ -15,7 +15,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from clusters.models import PodUsage
+from jobs import naming
 from monitoring.agent.schema import GpuFacts, Holding
 from monitoring.intake import rows
 from quotas.models import Claim
@@ -65,7 +68,11 @@ class Holders:
     def _stays(self, entry: Mapping[str, Any]) -> bool:
         if "uid" in entry:
             return entry["uid"] in self._by_uid
-        return self._pod(entry) is None and not _POD.fullmatch(entry["pod"])
+        return (
+            self._pod(entry) is None
+            and not _POD.fullmatch(entry["pod"])
+            and not naming.named_in(entry["pod"])
+        )
 
     def _pod(self, entry: Mapping[str, Any]) -> PodUsage | None:
         return self._by_name.get((entry["namespace"], entry["pod"]))
@@ -93,11 +100,18 @@ class Holders:
         if at >= self._late_before:
             pod = self._pod(entry)
             return pod.run if pod else None
+        if run := naming.named_in(entry["pod"]):
+            return self._attempt(run, at)
         ours = _POD.fullmatch(entry["pod"])
         for run, since, until in self._runs_of(UUID(ours[1])) if ours else ():
             if since <= at and (until is None or at < until):
                 return run
         return None
+
+    def _attempt(self, run: UUID, at: datetime) -> UUID | None:
+        """Return the run of a job's attempt that is named in its pod, if it was up then in this cluster."""
+        up = Claim.objects.filter(Q(released_at=None) | Q(released_at__gt=at), admitted_at__lte=at)
+        return run if up.filter(pk=run, pool__cluster=self._cluster_id).exists() else None
 
     def _runs_of(self, workspace: UUID) -> list[tuple[UUID, datetime, datetime | None]]:
         if workspace not in self._past:

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
 from accounts.models import Membership, Tenant
 from accounts.rest.actors import actor_of
@@ -21,6 +22,14 @@ from quotas.admin.quotas import QuotaInline, TenantLimitInline
 from quotas.admin.shared import SHARE_MODELS, ConfirmsLowering
 from quotas.allowed.usage import held_units
 from quotas.models import Claim, TenantLimit
+from workloads.logs.models import LogLimit
+
+
+class LogLimitInline(admin.StackedInline[LogLimit, Any]):
+    model = LogLimit
+    formset = LabelledInlineRows
+    extra = 0
+    verbose_name_plural = gettext_lazy("retention of logs")
 
 
 @admin.register(Tenant)
@@ -31,7 +40,7 @@ class TenantPage(ConfirmsLowering[Tenant]):
     list_display = ("name", "slug", "people", "gpus", "running", "waiting", "created_at")
     search_fields = ("name", "slug")
     date_hierarchy = "created_at"
-    inlines = (MembershipInline, QuotaInline, TenantLimitInline)
+    inlines = (MembershipInline, QuotaInline, TenantLimitInline, LogLimitInline)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
         tenants: QuerySet[Tenant] = super().get_queryset(request)
@@ -93,7 +102,9 @@ class TenantPage(ConfirmsLowering[Tenant]):
 
     def about(self, obj: Tenant) -> Q:
         """Include changes of the tenant's members and quotas in its history."""
-        within = Q(tenant=obj) & (Q(action__startswith="member.") | Q(target_kind__in=SHARE_MODELS))
+        within = Q(tenant=obj) & (
+            Q(action__startswith="member.") | Q(target_kind__in=(*SHARE_MODELS, "loglimit"))
+        )
         return super().about(obj) | within
 
     def why_kept(self, obj: Tenant) -> str:

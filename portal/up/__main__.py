@@ -22,7 +22,7 @@ from portal.up.processes import Supervisor, end_leftovers, log_file
 from portal.up.refusal import Refusal
 from portal.up.state import State
 
-PARTS = ("postgres", "cluster", "prepare", "worker", "watcher", "ssh-jump", "web")
+PARTS = ("postgres", "cluster", "prepare", "worker", "watcher", "collector", "ssh-jump", "web")
 QUIET_SECONDS = 60
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -107,7 +107,7 @@ def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> No
             supervisor.wait_for("cluster", plan.state.kubeconfig.exists, 30)
     with starting("data", "tables, static files, demo data"):
         prepare(plan, environ)
-    for part in ("worker", "watcher", "ssh-jump", "web"):
+    for part in ("worker", "watcher", "collector", "ssh-jump", "web"):
         supervisor.start(part)
     with starting("web", plan.address):
         supervisor.wait_for("web", lambda: well(plan.address) >= {"database", "live events"}, 60)
@@ -115,6 +115,8 @@ def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> No
         supervisor.wait_for("worker", lambda: well(plan.address) >= {"worker", "queue"}, 60)
     with starting("watcher", "tells what changes in the cluster"):
         supervisor.wait_for("watcher", lambda: "watcher" in well(plan.address), 60)
+    with starting("collector", "keeps the logs of workspaces and jobs"):
+        supervisor.wait_for("collector", lambda: "collector" in well(plan.address), 60)
     with starting("ssh-jump", f"SSH through Berth at {plan.jump_address}"):
         supervisor.wait_for("ssh-jump", lambda: "ssh-jump" in well(plan.address), 60)
 

@@ -134,6 +134,7 @@ def programs(
         yield Program("cluster", "cluster", cluster_command(state, settings), {}, stop_seconds=4)
     yield Program("worker", "portal", manage("qcluster"), {"BERTH_ROLE": "worker", "BERTH_WORKERS": "2"})
     yield Program("watcher", "portal", manage("watch"), {"BERTH_ROLE": "watcher"})
+    yield Program("collector", "portal", manage("collect"), {"BERTH_ROLE": "collector"})
     yield Program("ssh-jump", "portal", manage("ssh_jump"), {"BERTH_ROLE": "ssh-jump"})
     yield Program("web", "portal", web_command(web_port), {"BERTH_ROLE": "web"})
 

@@ -24,12 +24,18 @@ from quotas.pools.nodes import offered_units
 from quotas.pools.rules import faults
 from quotas.scheduling import as_gpus
 
-WITHOUT_VALUE: dict[str, Any] = {"node_labels": {}, "tolerations": [], "image_pull_secrets": []}
+WITHOUT_VALUE: dict[str, Any] = {
+    "node_labels": {},
+    "tolerations": [],
+    "image_pull_secrets": [],
+    "extra_resources": {},
+}
 
 EXAMPLES = {
     "node_labels": '{"zone": "a"}',
     "tolerations": '[{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]',
     "image_pull_secrets": '["registry"]',
+    "extra_resources": '{"rdma/hca": 1}',
 }
 
 

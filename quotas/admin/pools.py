@@ -208,7 +208,7 @@ class PoolPage(ConfirmsLowering[Pool]):
         ),
         (
             gettext_lazy("Pods"),
-            {"fields": ("runtime_class", "image_pull_secrets", "driver_path")},
+            {"fields": ("runtime_class", "extra_resources", "image_pull_secrets", "driver_path")},
         ),
         (
             gettext_lazy("Overcommit"),

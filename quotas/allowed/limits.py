@@ -36,7 +36,7 @@ def refuse_what_never_fits(claim: Claim) -> None:
     refuse_unknown(claim.pool.cluster)
     if not claim.pool.is_open:
         raise _refusal(Reason("pool_closed"))
-    waiting = pool_state.as_waiting(claim)
+    waiting = pool_state.as_waiting(claim, claim.pool)
     may_hold = pool_state.may_hold(claim)
     reason = never(waiting, may_hold, claim.pool.units_per_gpu) or _too_large(claim.pool, waiting)
     if reason:

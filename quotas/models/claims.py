@@ -67,6 +67,8 @@ class Claim(models.Model):
     cards = models.PositiveSmallIntegerField(default=0, db_default=0)
     card_memory_mib = models.PositiveIntegerField(null=True)
     card_cores = models.PositiveSmallIntegerField(null=True, help_text=_("Percent of a GPU's cores."))
+    # Amounts of extended resources beside GPUs that its pod requests, by name, as the pool had it at admission.
+    extra = models.JSONField(default=dict, db_default={})
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.WAITING)
     # Queue order: higher priority first, then place. A claim that was sent back keeps its place.
     priority = models.SmallIntegerField(_("priority"), default=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil
 from typing import ClassVar
 
 from django.core.validators import MinValueValidator
@@ -76,6 +77,16 @@ class Pool(models.Model):
             "A run gets one replica at most, as the device plugin's failRequestsGreaterThanOne has it."
         ),
     )
+    # Amounts by name, for each GPU of a pod; a part of a GPU, or a pod without, counts as one.
+    extra_resources = models.JSONField(
+        _("resources beside GPUs"),
+        default=dict,
+        db_default={},
+        blank=True,
+        help_text=_(
+            "What each pod requests besides, for RDMA: so many for each of its GPUs, or parts of one."
+        ),
+    )
     gpu_product = models.CharField(_("GPU"), max_length=120, blank=True)
     gpu_memory_mib = models.PositiveIntegerField(_("memory of a GPU (MiB)"), null=True, blank=True)
     unit_memory_mib = models.PositiveIntegerField(_("memory of a unit (MiB)"), null=True, blank=True)
@@ -141,6 +152,13 @@ class Pool(models.Model):
     def gpus(self, units: int) -> Fraction:
         """Convert units to GPUs, exactly."""
         return Fraction(units, self.units_per_gpu)
+
+    def beside_gpus(self, units: int) -> dict[str, int]:
+        """Return the extended resources that a pod with so many units requests beside GPUs."""
+        if not self.extra_resources:
+            return {}
+        times = max(1, ceil(self.gpus(units)))
+        return {name: count * times for name, count in self.extra_resources.items()}
 
 
 class Flavor(models.Model):

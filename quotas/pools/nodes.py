@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, cast
 from uuid import UUID
 
@@ -130,7 +131,9 @@ def free_on_each(pool: Pool) -> dict[str, Room]:
 def _taken(pools: Collection[Pool], *, with_runs: bool) -> tuple[TakenByNode, TakenByNode]:
     """Return the room taken by foreign pods and by ours, on the nodes of the pools' clusters."""
     clusters = {pool.cluster_id for pool in pools}
-    resources = sorted({pool.resource_name for pool in pools if pool.resource_name})
+    resources = sorted(
+        {name for pool in pools for name in (pool.resource_name, *pool.extra_resources) if name}
+    )
     foreign, ours = _taken_by_pods(clusters, resources)
     has_cards = any(sharing.of(pool).by_card for pool in pools)
     given = _take_given(foreign, ours, clusters) if has_cards else defaultdict(list)
@@ -242,6 +245,10 @@ def _left(node: Node, pool: Pool, *taken: _Taken) -> Room:
         memory_mib=(has.get("memory", 0) - sum(t.memory_bytes for t in taken)) // MIB,
         pods=has.get("pods", 0) - sum(t.pods for t in taken),
         cards=free,
+        extra=tuple(
+            (name, has.get(name, 0) - sum(t.units[name] for t in taken))
+            for name in sorted(pool.extra_resources)
+        ),
         node=node.name,
     )
 
@@ -287,10 +294,17 @@ def _requested(name: str) -> Coalesce:
     return Coalesce(Sum(Cast(KeyTextTransform(name, "requests"), BigIntegerField())), 0)
 
 
-def takes(claim: Any, *, counts: bool = True, only: frozenset[str] | None = None) -> Room:
+def takes(
+    claim: Any,
+    *,
+    counts: bool = True,
+    only: frozenset[str] | None = None,
+    extra: Mapping[str, int] = MappingProxyType({}),
+) -> Room:
     """Return the room that each member of a claim, or of a row of one, asks for.
 
-    `counts`: its units are those that are counted. `only`: the nodes that it can start on; None: any.
+    `counts`: its units are those that are counted. `only`: the nodes that it can start on; None: any. `extra`: what it
+    takes of resources beside GPUs.
     """
     return Room(
         units=claim.units if counts else 0,
@@ -298,6 +312,7 @@ def takes(claim: Any, *, counts: bool = True, only: frozenset[str] | None = None
         memory_mib=claim.memory_mib,
         pods=1,
         cards=cards_needed(claim) if counts else (),
+        extra=tuple(sorted(extra.items())),
         only=only,
     )
 
@@ -313,7 +328,11 @@ def _run(claim: Any, pool: Pool) -> Run:
         claim=claim.pk,
         tenant=claim.tenant_id,
         user=claim.user_id,
-        takes=takes(claim, counts=claim.resource == pool.resource_name),
+        takes=takes(
+            claim,
+            counts=claim.resource == pool.resource_name,
+            extra={name: claim.extra[name] for name in pool.extra_resources if name in claim.extra},
+        ),
         admitted_at=claim.admitted_at,
         # The end of a vanished pod is unknown until an admin confirms it.
         ends_at=None if claim.end_unproven_since else claim.ends_at,
@@ -328,7 +347,7 @@ def _run(claim: Any, pool: Pool) -> Run:
     )
 
 
-TAKES = ("pk", "units", "cpu_millicores", "memory_mib", "cards", "card_memory_mib", "card_cores")
+TAKES = ("pk", "units", "cpu_millicores", "memory_mib", "cards", "card_memory_mib", "card_cores", "extra")
 RUN = (
     *TAKES, "tenant_id", "user_id", "pool_id", "admitted_at", "ends_at", "end_unproven_since", "booking_id",
     "expected_end_at", "reclaim_at", "reclaim_for", "holder_kind", "priority", "members",
@@ -357,5 +376,7 @@ def _add_claims(
             taken.cpu_millicores += row.cpu_millicores
             taken.memory_bytes += row.memory_mib * MIB
             taken.pods += 1
+            for name, amount in row.extra.items():
+                taken.units[name] += amount
             if with_runs:
                 taken.runs.append(row)

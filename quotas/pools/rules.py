@@ -24,6 +24,8 @@ RESOURCE = re.compile(rf"{DOMAIN}/{NAME}")
 OBJECT = re.compile(DOMAIN)
 PROFILE = re.compile(r"[1-9]g\.[0-9]+gb(?:[.+-]me)?")
 TOLERATION_FIELDS = {"key", "operator", "value", "effect", "tolerationSeconds"}
+# Of a resource beside GPUs, for each GPU.
+MOST = 1000
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 # Data of the node and of other people: no folder in these, or above one of them, is a driver's.
 NO_DRIVER_IN = (
@@ -51,6 +53,7 @@ def _all(pool: Pool) -> Iterator[tuple[str, str]]:
             yield field, _("Use a format like 8.6: two numbers with a dot between.")
     if pool.resource_name and not RESOURCE.fullmatch(pool.resource_name):
         yield "resource_name", _("Write it as nvidia.com/gpu or amd.com/gpu: as the nodes announce it.")
+    yield from _extra(pool)
     if pool.mig_profile and not PROFILE.fullmatch(pool.mig_profile):
         yield "mig_profile", _("Write it as 1g.10gb.")
     yield from _contradictions(pool)
@@ -87,6 +90,23 @@ def _pods(pool: Pool) -> Iterator[tuple[str, str]]:
         yield "runtime_class", _("Not a name of a RuntimeClass, as in nvidia.")
     if pool.driver_path and (text := path_fault(pool.driver_path)):
         yield "driver_path", text
+
+
+def _extra(pool: Pool) -> Iterator[tuple[str, str]]:
+    extra = pool.extra_resources
+    is_valid = isinstance(extra, dict) and all(
+        type(count) is int and 1 <= count <= MOST for count in extra.values()
+    )
+    if not is_valid:
+        text = _('Write them as {"rdma/hca": 1}: a name, and how many for each GPU, 1 to %(most)d.')
+        yield "extra_resources", text % {"most": MOST}
+        return
+    for name in extra:
+        if not RESOURCE.fullmatch(name) or name == pool.resource_name:
+            text = _(
+                "“%(name)s” is not the name of an extended resource beside the pool's own, as in rdma/hca."
+            )
+            yield "extra_resources", text % {"name": name}
 
 
 def toleration_fault(toleration: Any) -> str:

@@ -158,7 +158,7 @@ def _lacking_least(lines: Sequence[NodeLine], need: Room, members: int) -> tuple
     while len(chosen) < members:
         at = lacks[0][1]
         if number[at] == most[at]:
-            heapreplace(lacks, ((1 << 62, 0, 0, 0), at))
+            heapreplace(lacks, ((1 << 62,), at))
             continue
         chosen.append(lines[at])
         number[at] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -46,6 +46,8 @@ class Room:
     memory_mib: int = 0
     pods: int = 0
     cards: tuple[Card, ...] = ()
+    # Extended resources beside GPUs, by name; a node's room has all of its pool's, with 0 if it has none.
+    extra: tuple[tuple[str, int], ...] = ()
     # Of a node's room: the node's name.
     node: str = ""
     # Of a need: the nodes that its volumes can be mounted on; None: any.
@@ -58,6 +60,7 @@ class Room:
             and self.cpu_millicores >= need.cpu_millicores
             and self.memory_mib >= need.memory_mib
             and self.pods >= need.pods
+            and (not need.extra or all(have >= asked for have, asked in self.of_extra(need)))
         )
 
     def count(self, need: Room, most: int) -> int:
@@ -73,6 +76,7 @@ class Room:
             (self.cpu_millicores, need.cpu_millicores),
             (self.memory_mib, need.memory_mib),
             (self.pods, need.pods),
+            *self.of_extra(need),
         )
         return min(most, *(have // asked for have, asked in amounts if asked))
 
@@ -82,6 +86,11 @@ class Room:
         while found < most and left.holds(need):
             left, found = left - need, found + 1
         return found
+
+    def of_extra(self, need: Room) -> Iterator[tuple[int, int]]:
+        """Yield what is here of each extended resource that the need asks for, and how much it asks for."""
+        has = dict(self.extra)
+        return ((has.get(name, 0), asked) for name, asked in need.extra)
 
     def may_be_for(self, need: Room) -> bool:
         """Return True if the need's volumes can be mounted on this node."""
@@ -98,6 +107,7 @@ class Room:
             self.memory_mib - other.memory_mib,
             self.pods - other.pods,
             _cards_less(self.cards, other.cards),
+            _extra(self, other, -1) if other.extra else self.extra,
             self.node,
         )
 
@@ -109,8 +119,15 @@ class Room:
             self.memory_mib + back.memory_mib,
             self.pods + back.pods,
             _cards_plus(self.cards, back.cards, whole.cards),
+            _extra(self, back, 1) if back.extra else self.extra,
             self.node,
         )
+
+
+def _extra(room: Room, other: Room, sign: int) -> tuple[tuple[str, int], ...]:
+    """Return the extended resources of a room with those of another added, or taken off."""
+    change = dict(other.extra)
+    return tuple((name, amount + sign * change.get(name, 0)) for name, amount in room.extra)
 
 
 def _cards_less(cards: tuple[Card, ...], asked: tuple[Card, ...]) -> tuple[Card, ...]:

@@ -118,7 +118,7 @@ class NodeLine:
     def room_at(self, time: datetime) -> Room:
         return self.rooms[self._index(time)]
 
-    def lacks(self, need: Room, time: datetime = FOREVER, members: int = 1) -> tuple[int, int, int, int]:
+    def lacks(self, need: Room, time: datetime = FOREVER, members: int = 1) -> tuple[int, ...]:
         """Return what is missing for so many needs at a time. Only an end on this node reduces it."""
         room = self.room_at(time)
         units = members * need.units - room.units
@@ -129,6 +129,7 @@ class NodeLine:
             max(members * need.cpu_millicores - room.cpu_millicores, 0),
             max(members * need.memory_mib - room.memory_mib, 0),
             max(members * need.pods - room.pods, 0),
+            sum(max(members * asked - has, 0) for has, asked in room.of_extra(need)),
         )
 
     def hold(self, held: Held) -> None:

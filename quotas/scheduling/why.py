@@ -80,6 +80,8 @@ def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
         free_mib = sum(card.memory_mib for room in rooms for card in room.cards)
         data = {"cards": asked, "free_cards": most, "free_memory_mib": free_mib}
         return Reason("no_free_cards", data | _of_card(need))
+    if name in dict(need.extra):
+        return Reason("no_free_extra", {"resource": name, "asked": asked, "free": most})
     if name != "gpus":
         return Reason(f"no_free_{name}", {"asked": asked, "free": most})
     free = [room.units for room in rooms if room.units > 0]
@@ -112,6 +114,8 @@ def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int, members: in
     name, asked, most = _first_lacking(rooms, need)
     if name == "cards":
         return Reason("no_node_has_cards", {"cards": asked, "largest_cards": most, **_of_card(need)})
+    if name in dict(need.extra):
+        return Reason("no_node_has_extra", {"resource": name, "asked": asked, "largest": most})
     if name != "gpus":
         return Reason(f"no_node_has_{name}", {"asked": asked, "largest": most})
     return Reason(
@@ -125,7 +129,7 @@ def _of_card(need: Room) -> dict[str, int]:
 
 
 def _first_lacking(rooms: Iterable[Room], need: Room) -> tuple[str, int, int]:
-    """Return the first of GPUs, CPU, memory and pods that no node has together with those before it.
+    """Return the first of GPUs, CPU, memory, other resources and pods that no node has together with those before it.
 
     With its name come the amount asked for and the most that a node has.
     """
@@ -134,13 +138,18 @@ def _first_lacking(rooms: Iterable[Room], need: Room) -> tuple[str, int, int]:
     if need.cards:
         name, asked = "cards", len(need.cards)
         gpus = lambda room: sum(card.holds(need.cards[0]) for card in room.cards)  # noqa: E731
-    steps = ((name, asked, gpus), *((name, amount(need), amount) for name, amount in AMOUNTS))
+    extra = ((resource, number, _extra(resource)) for resource, number in need.extra)
+    steps = ((name, asked, gpus), *((name, amount(need), amount) for name, amount in AMOUNTS), *extra)
     for name, asked, amount in steps:
         enough = [room for room in rooms if amount(room) >= asked]
         if not enough:
             return name, asked, max([0, *(amount(room) for room in rooms)])
         rooms = enough
     return "pods", need.pods, 0
+
+
+def _extra(resource: str) -> Callable[[Room], int]:
+    return lambda room: dict(room.extra).get(resource, 0)
 
 
 # --- Standby: claims that cannot start whatever is free, so nobody waits for them

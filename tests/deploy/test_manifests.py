@@ -40,7 +40,7 @@ def test_the_parts_are_those_of_a_trial_and_run_one_image() -> None:
     parts = {
         body["metadata"]["labels"]["app.kubernetes.io/component"]: body for body in of_kind("Deployment")
     }
-    assert set(parts) == {"web", "worker", "watcher", "ssh-jump"}
+    assert set(parts) == {"web", "worker", "watcher", "collector", "ssh-jump"}
     containers = {part: body["spec"]["template"]["spec"]["containers"][0] for part, body in parts.items()}
     assert len({container["image"] for container in containers.values()}) == 1
     for part, container in containers.items():
@@ -72,9 +72,20 @@ def test_no_right_is_a_wildcard_and_secrets_are_never_watched() -> None:
 
 def test_every_resource_with_a_right_is_one_that_berth_knows() -> None:
     known = {(kind.group, kind.plural) for kind in KINDS.values()} | {("", "pods/log")}
-    [role] = [one for one in of_kind("ClusterRole") if by_name(one) != "berth-agent"]  # never asks the API
-    granted = {(rule["apiGroups"][0], resource) for rule in role["rules"] for resource in rule["resources"]}
+    roles = [one for one in of_kind("ClusterRole") if by_name(one) != "berth-agent"]  # never asks the API
+    granted = {
+        (rule["apiGroups"][0], resource)
+        for role in roles
+        for rule in role["rules"]
+        for resource in rule["resources"]
+    }
     assert granted <= known
+
+
+def test_the_collector_may_read_pods_and_their_logs_and_nothing_else() -> None:
+    [role] = [one for one in of_kind("ClusterRole") if by_name(one) == "berth-collector"]
+    assert {resource for rule in role["rules"] for resource in rule["resources"]} == {"pods", "pods/log"}
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
 
 
 def test_the_example_holds_no_secret() -> None:

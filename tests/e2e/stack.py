@@ -139,7 +139,9 @@ class Stack:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
-        self.about_to_kill("supervisor", "web", "worker", "watcher", "ssh-jump", "cluster", "postgres")()
+        self.about_to_kill(
+            "supervisor", "web", "worker", "watcher", "collector", "ssh-jump", "cluster", "postgres"
+        )()
 
     def manage(self, *arguments: str) -> str:
         """Run a management command; return its output."""

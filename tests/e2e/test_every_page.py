@@ -60,7 +60,12 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "help/causes/": [("bob", "/help/causes/")],
     "jobs/": [("bob", "/jobs/"), ("alice", "/jobs/?show=everyone&sort=name"), ("victor", "/jobs/")],
+    "jobs/new/": [("bob", "/jobs/new/?again={sweep}"), ("victor", "/jobs/new/")],
     "jobs/<uuid:id>/": [("bob", "/jobs/{sweep}/"), ("victor", "/jobs/{failed-job}/")],
+    "jobs/<uuid:id>/parts/": [
+        ("bob", "/jobs/{sweep}/parts/"),
+        ("victor", "/jobs/{sweep}/parts/?sort=-metrics.loss"),
+    ],
     "jobs/<uuid:id>/activity/": [("bob", "/jobs/{failed-job}/activity/")],
     "jobs/<uuid:id>/settings/": [("bob", "/jobs/{sweep}/settings/")],
     "jobs/<uuid:id>/<str:verb>/": [("bob", "/jobs/{sweep}/cancel/")],
@@ -109,6 +114,8 @@ NOT_READ = {
     "connections/<uuid:id>/delete/",
     "healthz",
     "jobs/bulk/",
+    "jobs/new/answer/",
+    "jobs/<uuid:id>/stop-rest/",  # a question after a form: tests/jobs/pages/test_parts.py
     "launch/answer/",
     "metrics",
     "workspaces/<uuid:id>/instead/",
@@ -272,6 +279,8 @@ def trained(cast: Cast) -> dict[str, str]:
     sweep = make_job(
         cast, cast.bob, "a sweep", sweep={"lr": [0.1, 0.01, 0.001], "seed": [1, 2]}, parallelism=2
     )
+    for index, loss in enumerate((0.4, 0.1, 0.2)):
+        sweep.parts.filter(index=index).update(metrics={"loss": loss, "accuracy": 1 - loss})
     failed = make_job(
         cast,
         cast.bob,

@@ -30,7 +30,7 @@ def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def name_what_is_there(berth: Stack) -> None:
-    """Give the fuzzer names that exist: a running workspace with a lifetime, a tenant, a person in it."""
+    """Give the fuzzer names that exist: a running workspace with a lifetime, a job, a tenant, a person in it."""
     body = {
         "tenant": "demo",
         "name": "asked",
@@ -38,11 +38,19 @@ def name_what_is_there(berth: Stack) -> None:
         "flavor": "cpu-small",
         "max_runtime_minutes": 600,
     }
-    status, workspace = berth.client(berth.token("alice", *EVERYTHING))("POST", "workspaces/", body)
+    alice = berth.client(berth.token("alice", *EVERYTHING))
+    status, workspace = alice("POST", "workspaces/", body)
     assert status == 201, workspace
+    status, job = alice("POST", "jobs/", body | {"command": ["true"], "completions": 3, "parallelism": 2})
+    assert status == 201, job
     names = {"path.id": workspace["id"], "path.slug": "demo", "path.username": "bob"}
     lines = ["[parameters]", *(f'"{name}" = "{value}"' for name, value in names.items())]
     lines += ['"query.follow" = false']  # a log that is followed ends when its container does
+    lines += [
+        "[[operations]]",
+        'include-path-regex = "/jobs/"',
+        f'parameters = {{"path.id" = "{job["id"]}"}}',
+    ]
     (berth.folder / "schemathesis.toml").write_text("\n".join(lines))
 
 

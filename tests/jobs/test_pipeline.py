@@ -22,7 +22,7 @@ from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.jobs.driving import RUNS, submitted
 from tests.shared.clients import api as client_of
-from tests.workspaces.datasets import dataset
+from tests.shared.datasets import dataset
 
 pytestmark = pytest.mark.django_db
 
@@ -127,5 +127,6 @@ def test_the_fragment_draws_it_and_says_it_as_a_list(cast: Cast, rf: RequestFact
     assert "<prepare>" not in html
     assert "style=" not in html
     assert "After train (in any case)" in html
+    assert html.count('class="arrow is-after"') == 1  # what the version shows is not drawn twice
     alone = submitted(cast, "alone", ends=RUNS)
     assert "svg" not in render_to_string("jobs/_pipeline.html", {"job": alone, "request": request})

@@ -19,8 +19,8 @@ from storage.models import LATEST, Mount, Shared, Snapshot, Volume
 from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.shared.driving_jobs import FAILS, RUNS, drive, held, image, in_phase, submitted, told
-from tests.storage.keeping import created, keep, look_at, settle
-from tests.storage.keeping import in_phase as volume_in_phase
+from tests.shared.keeping import created, keep, look_at, settle
+from tests.shared.keeping import in_phase as volume_in_phase
 from workloads.sizes.sizing import SizeAsked
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]

@@ -11,6 +11,8 @@ from clusters.api import Api
 from jobs import enqueue
 from jobs.models import Job
 from jobs.runs import expiry, lifecycle
+from quotas import admission
+from quotas.models import Claim
 from tests.cast import Cast
 from tests.shared.driving_jobs import FAILS, RUNS, attempts, drive, held, in_phase, submitted, told
 
@@ -92,6 +94,11 @@ def test_a_pod_that_vanished_keeps_its_claim(house: Cast, api: Api) -> None:
     api.merge_patch("Pod", namespace, name, {"metadata": {"finalizers": None}})
     api.delete("Pod", namespace, name, grace_seconds=0)
     job = drive(job, lambda row: "end_unproven" in told(row))
+    assert held(job) == 1
+    (claim,) = Claim.objects.filter(holder_id=job.pk)
+    assert admission.confirm_end(house.admin, claim)
+    job = drive(job, lambda row: len(attempts(row)) == 2 and row.phase == "running")
+    assert [(one.reason, one.counted) for one in attempts(job)] == [("end_confirmed", False), ("", False)]
     assert held(job) == 1
 
 

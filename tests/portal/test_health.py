@@ -42,9 +42,11 @@ async def test_the_process_is_healthy_whatever_else_is_away(monkeypatch: pytest.
 @pytest.mark.django_db(transaction=True)
 async def test_ready_with_database_migrations_live_events_and_all_parts(settings: Any) -> None:
     settings.SSH_JUMP_HOST = "ssh.example"
-    for part in ("worker", "queue", "watcher", "ssh-jump"):
+    for part in ("worker", "queue", "watcher", "collector", "ssh-jump"):
         await heard(part, seconds_ago=8)
-    checks = dict.fromkeys(("database", "live events", "worker", "queue", "watcher", "ssh-jump"), "ok")
+    checks = dict.fromkeys(
+        ("database", "live events", "worker", "queue", "watcher", "collector", "ssh-jump"), "ok"
+    )
     assert await ask("/readyz") == (200, {"status": "ok", "checks": checks})
 
 
@@ -64,6 +66,7 @@ async def test_not_ready_while_a_part_is_dead_and_it_says_which() -> None:
             "live events": "ok",
             "queue": "ok",
             "watcher": "Not heard yet.",
+            "collector": "Not heard yet.",
         },
     )
 

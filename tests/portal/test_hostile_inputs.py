@@ -14,6 +14,7 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.credentials import tokens
 from accounts.models import APIToken, Scope, SSHKey, Tenant
+from jobs.models import Job
 from tests.cast import make_cast
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
@@ -86,6 +87,12 @@ AFTER: list[Any] = [
     [{"job": STRANGER, "on": "sunday"}], [{"job": STRANGER, "on": None}], [{"job": STRANGER, "surprise": 1}],
     [{"job": STRANGER}] * 2, [{"job": STRANGER}] * 30,
 ]  # fmt: skip
+DISTRIBUTED: list[Any] = [
+    [], 2, "ranks", {"nodes": 1}, {"framework": "mpi"}, {"framework": None}, {"framework": "ranks", "nodes": 0},
+    {"framework": "ranks", "nodes": 10**9}, {"framework": "ranks", "nodes": 1.5}, {"framework": "ranks", "nodes": []},
+    {"framework": "ranks", "processes_per_node": -1}, {"framework": "ranks", "processes_per_node": 2**70},
+    {"framework": "torchrun", "master": "10.0.0.1"},
+]  # fmt: skip
 KEYS: list[Any] = [
     "", "ssh-rsa", "ssh-rsa AAAA", "ssh-ed25519 !!!!", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", RSA_1024,
     "ssh-dss AAAAB3NzaC1kc3MAAACBAP", 'command="id" ssh-ed25519 AAAA', "ssh-ed25519 AAAA\nssh-ed25519 BBBB",
@@ -131,6 +138,8 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "workspaces/{id}/clone/", {"name": name}) for name in NAMES[::3]),
     *(("POST", "workspaces/{id}/clone/", body) for body in of([], "x", 7, {"tenant": "second"}, {"env": {}})),
     ("POST", "workspaces/{id}/keep-alive/", {"for": "ever"}),
+    *(job(distributed=one) for one in DISTRIBUTED),
+    *(job(checkpoints=one) for one in of("home", [], {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER})),
     *(("GET", f"workspaces/{{id}}/metrics/?window={window}", None) for window in ("0h", "1e9m", "-1h", "%00")),
     *(("GET", f"workspaces/?{query}", None) for query in (
         "limit=0", "limit=-1", "limit=many", "limit=10000000000000000000000", "cursor=zzz", "cursor=%00",
@@ -172,7 +181,7 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 def everything() -> tuple[int, ...]:
     """Return the number of rows of each kind that is asked for here."""
-    tables = [kind._meta.db_table for kind in (Workspace, SSHKey, Tenant, APIToken)]
+    tables = [kind._meta.db_table for kind in (Workspace, Job, SSHKey, Tenant, APIToken)]
     with connection.cursor() as cursor:
         cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables))
         return tuple(cursor.fetchone())

@@ -128,11 +128,12 @@ API: dict[str, dict[str, Row]] = {
     "workspaces/<uuid:id>/stop/": {"POST": MANAGED},
     "workspaces/<uuid:id>/restart/": {"POST": OWN},
     "workspaces/<uuid:id>/events/": {"GET": SEEN},
-    # 503 for callers who may read the logs: no cluster answers here.
-    "workspaces/<uuid:id>/logs/": {"GET": Row("503 403 403 503 503 404 503 404")},
+    # 409 for callers who may read the logs: nothing was written.
+    "workspaces/<uuid:id>/logs/": {"GET": Row("409 403 403 409 409 404 409 404")},
     "workspaces/<uuid:id>/extend/": {"POST": replace(MANAGED, codes="200 403 403 200 200 404 403 404")},  # no end
     "workspaces/<uuid:id>/keep-alive/": {"POST": Row("200 403 403 200 200 404 403 404")},
     "workspaces/<uuid:id>/clone/": {"POST": Row("202 403 202 202 202 404 403 404")},
+    "workspaces/<uuid:id>/job/": {"POST": Row("201 403 201 201 201 404 403 404", {"command": ["true"]})},
     "workspaces/<uuid:id>/jupyter/": {"POST": replace(OWN, codes="201 403 403 403 403 404 403 404")},
     "workspaces/<uuid:id>/metrics/": {"GET": SEEN},
     "jobs/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", JOB)},
@@ -145,7 +146,8 @@ API: dict[str, dict[str, Row]] = {
     "jobs/<uuid:id>/stop-rest/": {"POST": MANAGED},
     "jobs/<uuid:id>/parts/": {"GET": SEEN},
     "jobs/<uuid:id>/events/": {"GET": SEEN},
-    "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
+    "jobs/<uuid:id>/logs/": {"GET": Row("200 403 403 200 200 404 200 404")},
+    "logs/": {"GET": Row("400 400 400 400 400 400 400 400")},  # of which tenant: tests/workloads/logs/test_api.py
     "jobs/<uuid:id>/metrics/": {
         "GET": SEEN,
         # It waits in the queue, so nothing is reported.
@@ -270,8 +272,12 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
     "jobs/": (PAGE, NO_SUCH_METHOD),
+    "jobs/new/": (PAGE, "422 200 422 422 422 422 302"),
+    "jobs/new/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "jobs/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such action
     "jobs/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/parts/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "jobs/<uuid:id>/stop-rest/": (MANAGED_PAGE, "200 403 403 200 200 404 302"),  # it asks which
     "jobs/<uuid:id>/activity/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/settings/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/<str:verb>/": ("200 403 403 200 200 404 302", MANAGED_PAGE),

@@ -34,9 +34,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 EVERYBODY = "open open open open open open open open"
 SOCKETS = {  # own viewer member owner admin stranger reader elsewhere
     "ws/workspaces/": EVERYBODY,
-    "ws/workspaces/<uuid:workspace_id>/": "open open open open open 4404 open 4404",
-    "ws/workspaces/<uuid:workspace_id>/logs/": "open 4404 4404 open open 4404 open 4404",
-    "ws/workspaces/<uuid:workspace_id>/metrics/": "open open open open open 4404 open 4404",
+    "ws/workspaces/<uuid:id>/": "open open open open open 4404 open 4404",
+    "ws/workspaces/<uuid:id>/logs/": "open 4404 4404 open open 4404 open 4404",
+    "ws/workspaces/<uuid:id>/metrics/": "open open open open open 4404 open 4404",
+    "ws/jobs/": EVERYBODY,
+    "ws/jobs/<uuid:id>/": "open open open open open 4404 open 4404",
+    "ws/jobs/<uuid:id>/logs/": "open 4404 4404 open open 4404 open 4404",
     "ws/notices/": EVERYBODY.removesuffix("open") + "4404",  # spans a person's tenants: no bound token
     "ws/gpus/": EVERYBODY,
     "": "4404 4404 4404 4404 4404 4404 4404 4404",  # any other address
@@ -212,4 +215,6 @@ def test_the_table_names_every_route_and_nothing_that_is_gone() -> None:
 
 
 def path_of(stage: Stage, route: str, id: str = "") -> str:
-    return "/" + re.sub(r"<[^>]+>", id or stage.ids_for("")["id"], route or "ws/nothing/")
+    return "/" + re.sub(
+        r"<[^>]+>", id or stage.ids_for(route.removeprefix("ws/"))["id"], route or "ws/nothing/"
+    )

@@ -21,6 +21,7 @@ from monitoring.health.rules import is_silent
 from monitoring.models import AgentState, Trouble
 from quotas import admission, enqueue
 from tests.cast import make_cast
+from tests.shared.job_rows import end_in_rows, make_job
 from tests.shared.metrics_page import samples
 from vitals import figures, pulse
 from vitals.models import Figure, Process
@@ -40,13 +41,17 @@ def test_it_counts_what_runs_and_what_waits(client: Client) -> None:
         size = SizeAsked(flavor="a100-1")
         launch(cast.alice, LaunchSpec(tenant="demo", name=f"secret-{number}", image="jupyter", size=size))
     admission.admit(cast.pool.pk)
+    end_in_rows(make_job(cast, cast.bob, "over"))
+    make_job(cast, cast.bob, "waits")
     enqueue.admission_pass(cast.pool.pk)
     read = samples(client)
     assert read["berth_workspaces", "starting"] == 4
     assert read["berth_workspaces", "waiting"] == 2
     assert read["berth_workspaces", "deleting"] == 0
     assert ("berth_workspaces", "deleted") not in read
-    assert read["berth_claims", "a100", "waiting"] == 2
+    assert read["berth_jobs", "waiting"] == 1
+    assert ("berth_jobs", "succeeded") not in read
+    assert read["berth_claims", "a100", "waiting"] == 3
     assert read["berth_gpus_held", "a100"] == 4
     assert read["berth_queue_oldest_seconds", "a100"] >= 0
     assert read["berth_tasks", "waiting"] == 1

@@ -24,6 +24,8 @@ FIGURES = dict.fromkeys(
 # Reasons why a run cannot be extended: they have no hint.
 OF_EXTENDING = {"kept_for_others", "out_of_budget", "longest_runtime"}
 TIMES: dict[str, dict[str, Any]] = {
+    "no_free_extra": {"resource": "rdma/hca"},
+    "no_node_has_extra": {"resource": "rdma/hca"},
     "volume_in_use": {"volume": "data", "by": ["exp-1", "exp-2"]},
     "volume_still_attached": {"volume": "data", "on": ["gpu-1"]},
     "volume_being_made": {"volume": "data"},

@@ -24,8 +24,8 @@ from storage.models import FilesSession, Volume
 from storage.mounts.mounting import may_mount
 from tests.cast import Cast
 from tests.shared.clients import browser
+from tests.shared.keeping import created, in_phase, keep, with_problem
 from tests.shared.looking import listed
-from tests.storage.keeping import created, in_phase, keep, with_problem
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"

@@ -16,7 +16,7 @@ from tests.cast import Cast
 from tests.shared.clients import ask, script
 from tests.shared.driving import claim_of, drive, launched
 from tests.shared.driving import in_phase as run_in_phase
-from tests.storage.keeping import created, in_phase, keep, settle
+from tests.shared.keeping import created, in_phase, keep, settle
 from workspaces.launch.clone import clone
 from workspaces.models import Workspace
 

@@ -27,7 +27,7 @@ from tests.shared.clients import api as client_of
 from tests.shared.clients import ask
 from tests.shared.driving import claim_of, drive
 from tests.shared.driving import in_phase as run_in_phase
-from tests.storage.keeping import ENOUGH_SECONDS, created, in_phase, keep, look_at, settle
+from tests.shared.keeping import ENOUGH_SECONDS, created, in_phase, keep, look_at, settle
 from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace

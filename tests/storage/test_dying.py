@@ -17,8 +17,8 @@ from storage import changes, copies, versions
 from storage.cluster.look import look
 from storage.models import Snapshot, Volume
 from tests.cast import Cast
+from tests.shared.keeping import ENOUGH_SECONDS, created, in_phase, keep
 from tests.shared.looking import mirror_of
-from tests.storage.keeping import ENOUGH_SECONDS, created, in_phase, keep
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 WRITES = ("apply", "create", "json_patch", "merge_patch", "delete")

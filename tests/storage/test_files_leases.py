@@ -28,8 +28,8 @@ from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.shared.driving import claim_of, drive
 from tests.shared.driving import in_phase as run_in_phase
+from tests.shared.keeping import created, in_phase, keep
 from tests.shared.looking import listed
-from tests.storage.keeping import created, in_phase, keep
 from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace

@@ -20,8 +20,8 @@ from storage.cluster.look import look
 from storage.models import Volume
 from storage.mounts.leasing import Leases
 from tests.cast import Cast
+from tests.shared.keeping import ENOUGH_SECONDS, created, in_phase, keep
 from tests.shared.looking import OF_CLUSTER, listed
-from tests.storage.keeping import ENOUGH_SECONDS, created, in_phase, keep
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 

@@ -14,7 +14,7 @@ from clusters.api import Api
 from storage import changes
 from storage.models import Volume
 from tests.cast import Cast
-from tests.storage.keeping import created, in_phase, keep, with_problem
+from tests.shared.keeping import created, in_phase, keep, with_problem
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"

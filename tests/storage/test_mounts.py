@@ -22,8 +22,8 @@ from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.shared.concurrency import at_once
 from tests.shared.driving import claim_of, drive, in_phase, told
-from tests.storage.keeping import created, keep
-from tests.storage.keeping import in_phase as volume_in_phase
+from tests.shared.keeping import created, keep
+from tests.shared.keeping import in_phase as volume_in_phase
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace

@@ -18,7 +18,7 @@ from storage.models import Kind, Volume
 from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.shared.driving import claim_of, drive, in_phase
-from tests.storage.keeping import created
+from tests.shared.keeping import created
 from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace

@@ -31,14 +31,14 @@ def names(plan: Plan) -> list[str]:
 
 def test_everything_is_ours_where_nothing_is_given(state: State) -> None:
     ours = plan(state)
-    assert names(ours) == ["postgres", "cluster", "worker", "watcher", "ssh-jump", "web"]
+    assert names(ours) == ["postgres", "cluster", "worker", "watcher", "collector", "ssh-jump", "web"]
     assert ours.address == "http://127.0.0.1:8000/"
     assert ours.settings["KUBECONFIG"] == str(state.kubeconfig)
 
 
 def test_a_given_database_and_cluster_are_used_and_ours_are_not_started(state: State) -> None:
     given = plan(state, DATABASE_URL="postgres://db/x", KUBECONFIG="/etc/k")
-    assert names(given) == ["worker", "watcher", "ssh-jump", "web"]
+    assert names(given) == ["worker", "watcher", "collector", "ssh-jump", "web"]
     assert given.settings["DATABASE_URL"] == "postgres://db/x"
     assert given.settings["KUBECONFIG"] == "/etc/k"
     assert not given.has_trial_cluster

@@ -70,7 +70,7 @@ def test_from_the_first_start_to_a_clean_end(stack: Stack) -> None:
 @pytest.mark.slow
 def test_killed_parts_come_back_and_a_killed_supervisor_leaves_a_clean_start(stack: Stack) -> None:
     stack.start()
-    for part in ("web", "worker", "watcher", "ssh-jump"):
+    for part in ("web", "worker", "watcher", "collector", "ssh-jump"):
         killed = stack.pid(part)
         stack.kill(part)
         until(f"{part} started again", partial(is_new, stack, part, killed), 20)

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.db.models import F, Func, IntegerField, Q, Value
 
-from .chunks import bits_of, folded, unpack
+from .chunks import bits_of, folded, holds, unpack
 from .models import LogChunk
 from .store import times
 
@@ -125,6 +125,7 @@ def page(wanted: Wanted, after: Cursor | None, limit: int) -> Page:
     """Return up to `limit` lines after a place, in order."""
     order = Order(-1 if wanted.newest_first else 1)
     begin = None if after is None else order.key(after)
+    needle = folded(wanted.search)
     kept: list[tuple[Key, Shown]] = []  # of all chunks so far, the first `limit` and one more
     for count, chunk in enumerate(_chunks(wanted, after)):
         bound = order.sign * microseconds(chunk.last_at if wanted.newest_first else chunk.first_at)
@@ -135,6 +136,8 @@ def page(wanted: Wanted, after: Cursor | None, limit: int) -> Page:
             if len(kept) <= limit:
                 return Page([line for _, line in kept], order.begin(bound))
             break
+        if needle and not holds(bytes(chunk.lines), needle):
+            continue
         new = ((order.key(line.cursor), line) for line in lines_of(chunk) if _is_wanted(line, wanted))
         kept += [one for one in new if begin is None or one[0] > begin]
         kept = sorted(kept, key=itemgetter(0))[: limit + 1]

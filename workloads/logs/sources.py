@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -39,6 +41,8 @@ class Source:
 
 # Returns the source of a pod's log; None: no row knows the pod.
 Describe = Callable[[Pod], Source | None]
+# Returns the ids of a person's holders in a tenant, as a query: person, tenant.
+Owned = Callable[[UUID, UUID], QuerySet[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Kind:
     holder_kind: str
     container: str
     describe: Describe
+    owned: Owned
 
 
 _kinds: dict[str, Kind] = {}
@@ -58,6 +63,11 @@ def register(kind: Kind) -> None:
 
 def describe(pod: Pod) -> Source | None:
     return _kinds[pod.holder_kind].describe(pod)
+
+
+def owned_by(person_id: UUID, tenant_id: UUID) -> list[UUID]:
+    """Return the ids of all that a person has in a tenant."""
+    return [pk for kind in _kinds.values() for pk in kind.owned(person_id, tenant_id)]
 
 
 def pod_of(body: Mapping[str, Any], run_label: str) -> Pod | None:

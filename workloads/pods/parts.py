@@ -3,7 +3,7 @@ admitted. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from clusters import labels
@@ -73,7 +73,9 @@ def spec(wanted: Wanted, container: Body, start_files: str, grace_seconds: int) 
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "affinity": {"nodeAffinity": node_affinity(pool, wanted.node, wanted.unwell_nodes)},
+        "affinity": {
+            "nodeAffinity": node_affinity(pool, wanted.node, wanted.unwell_nodes, wanted.only_nodes)
+        },
         # Berth decides about a lost node: an eviction by a timer would let a second pod write to the same disk.
         "tolerations": [
             *pool.tolerations,
@@ -91,19 +93,32 @@ def spec(wanted: Wanted, container: Body, start_files: str, grace_seconds: int) 
     return body
 
 
-def node_affinity(pool: Pool, node: str, unwell: Iterable[str] = ()) -> dict[str, Any]:
-    """Require the pool's nodes without the unwell ones; prefer the node that admission chose."""
+def node_affinity(
+    pool: Pool, node: str, unwell: Iterable[str] = (), only: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Require the pool's nodes without the unwell ones; prefer the node that admission chose, or require `only` some.
+
+    Kubernetes allows one name in a field's values, so each of several nodes is a term of its own.
+    """
     affinity: dict[str, Any] = {}
     terms = selection.manifest(selection.terms(pool))
-    others = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in unwell]
-    if others:
+    others = [named("NotIn", name) for name in unwell]
+    if only:
+        terms = [
+            term | {"matchFields": [named("In", name), *others]} for name in only for term in terms or [{}]
+        ]
+    elif others:
         terms = [term | {"matchFields": others} for term in terms or [{}]]
     if terms:
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
-    if node:
-        chosen = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    if node and not only:
+        chosen = {"matchFields": [named("In", node)]}
         affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [{"weight": 100, "preference": chosen}]
     return affinity
+
+
+def named(operator: str, name: str) -> dict[str, Any]:
+    return {"key": "metadata.name", "operator": operator, "values": [name]}
 
 
 def environment(wanted: Wanted, ours: Mapping[str, str], of_pod: Mapping[str, str]) -> list[Body]:
@@ -164,19 +179,19 @@ def gpu_parts(wanted: Wanted) -> PodParts:
 
 def resources(wanted: Wanted) -> dict[str, Any]:
     workload = wanted.workload
-    gpus = gpu_parts(wanted).resources
+    devices = {**gpu_parts(wanted).resources, **{name: str(count) for name, count in wanted.extra.items()}}
     return {
         "requests": {
             "cpu": format_cpu(wanted.requested_cpu_millicores),
             "memory": format_mib(wanted.requested_memory_mib),
             "ephemeral-storage": format_mib(EPHEMERAL_REQUEST_MIB),
-            **gpus,
+            **devices,
         },
         "limits": {
             "cpu": format_cpu(workload.cpu_millicores),
             "memory": format_mib(workload.memory_mib),
             "ephemeral-storage": format_mib(EPHEMERAL_LIMIT_MIB),
-            **gpus,
+            **devices,
         },
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 from uuid import UUID
@@ -34,6 +34,8 @@ class Wanted:
     requested_cpu_millicores: int
     requested_memory_mib: int
     shared: Shared
+    # Extended resources beside GPUs, by name.
+    extra: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def bad_gpus(self) -> tuple[str, ...]:
@@ -44,6 +46,11 @@ class Wanted:
     def unwell_nodes(self) -> Mapping[str, str]:
         """Nodes that it must not start on, though Kubernetes would place it there."""
         return self.shared.unwell_nodes(self.workload.pool)
+
+    @property
+    def only_nodes(self) -> Sequence[str]:
+        """Nodes that its pods must start on, together; none: its pod prefers `node`, and others of the pool will do."""
+        return ()
 
     @property
     def secret_env(self) -> Mapping[str, str]:

@@ -57,6 +57,7 @@ def estimate(
     needs: Mapping[UUID, Needs] | None = None,
     *,
     is_bound: bool = False,
+    priority: int = 0,
     several: int = 1,
 ) -> tuple[Estimate, list[Alternative]]:
     """Return the forecast for this size, and alternatives if it does not start now. Writes nothing.
@@ -64,10 +65,11 @@ def estimate(
     `needs`: volumes that it would mount, by cluster. `is_bound`: alternatives of the same cluster only.
     `several`: on so many nodes at once, each with this size.
     """
-    looks, asked = Estimator(nodes=nodes, needs=needs), size.asked_by(tenant, user, minutes, nodes=several)
+    looks = Estimator(nodes=nodes, needs=needs)
+    asked = size.asked_by(tenant, user, minutes, nodes=several, priority=priority)
     others = [
         other
-        for other in _others(tenant, user, size, minutes, several=several)
+        for other in _others(tenant, user, size, minutes, several=several, priority=priority)
         if not is_bound or other[1].pool.cluster_id == size.pool.cluster_id
     ]
     looks.look_at((other for _alternative, other in others), beside=[asked])
@@ -94,10 +96,11 @@ def _others(
     minutes: int | None,
     holder: UUID | None = None,
     several: int = 1,
+    priority: int = 0,
 ) -> list[Other]:
     flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
     return [
-        (other, other.size.asked_by(tenant, user, other.minutes or minutes, holder, several))
+        (other, other.size.asked_by(tenant, user, other.minutes or minutes, holder, several, priority))
         for other in _nearest_first(size, minutes, flavors)
     ]
 

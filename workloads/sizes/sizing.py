@@ -98,6 +98,7 @@ class Size:
         max_runtime_minutes: int | None = None,
         holder: UUID | None = None,
         nodes: int = 1,
+        priority: int = 0,
     ) -> Claim:
         """Request for this size to the queue, on so many nodes. `holder`: the workload whose volumes it must follow."""
         return possible_claim(
@@ -110,6 +111,7 @@ class Size:
             max_runtime_minutes=max_runtime_minutes,
             holder_id=holder,
             nodes=nodes,
+            priority=priority,
         )
 
     def asked(self) -> SizeAsked:

@@ -7,23 +7,16 @@ from typing import Any
 from uuid import UUID
 
 import django_filters
-from channels.db import database_sync_to_async
-from django.db import InterfaceError, OperationalError, close_old_connections, connection
 from django.db.models import QuerySet
-from django.http import StreamingHttpResponse
 from django.utils.translation import gettext_noop
 from django_filters.rest_framework import DjangoFilterBackend
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.access import Actor, tenant_by_slug
-from accounts.credentials.sign_in import still
-from accounts.errors import Refusal
 from accounts.models import Scope
 from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
@@ -35,7 +28,6 @@ from workloads.figures import moment
 from workloads.models import Image
 from workloads.sizes.estimate import estimate
 from workspaces import access
-from workspaces.cluster.logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
 from workspaces.gateway.scripts import hand_out
 from workspaces.launch.clone import clone
 from workspaces.launch.launch import check, launch
@@ -58,7 +50,6 @@ from .serializers import (
     spec_of,
 )
 
-LONGEST_FOLLOW_SECONDS = 600
 # Fields of the asked size, which an alternative replaces; and secrets, which are never sent back.
 SIZE = {"flavor", "pool", "gpu", "gpus", "gpu_memory_mib", "cpu", "memory_mib"}
 REPLACED_BY_ALTERNATIVES = SIZE | {"secret_env"}
@@ -163,12 +154,6 @@ class DeleteQuery(Query):
 
 class EventQuery(Query):
     after = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
-
-
-class LogQuery(Query):
-    container = serializers.CharField(default="", max_length=63, allow_blank=True)
-    tail = serializers.IntegerField(default=DEFAULT_TAIL, min_value=0, max_value=LONGEST_TAIL)
-    follow = serializers.BooleanField(default=False)
 
 
 class ActionView(OneWorkspaceView):
@@ -285,50 +270,6 @@ class EventsView(ListView):
         events = Event.objects.filter(workspace=workspace, number__gt=EventQuery.of(request)["after"])
         page = self.paginate_queryset(self.filter_queryset(events))
         return self.get_paginated_response([event_json(event) for event in page or []])
-
-
-class WhateverAccepted(DefaultContentNegotiation):
-    """Accept any Accept header: the log is sent as text, refusals as JSON."""
-
-    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> tuple[Any, str]:
-        return renderers[0], renderers[0].media_type
-
-
-class LogsView(OneWorkspaceView):
-    content_negotiation_class = WhateverAccepted
-
-    @extend_schema(
-        summary=gettext_noop("The log of a workspace's container, as text"),
-        parameters=[
-            OpenApiParameter("container", str, description="A workspace has one: leave it out."),
-            OpenApiParameter("tail", int, description="How many of the last lines."),
-            OpenApiParameter("follow", bool, description="Go on with what comes, for ten minutes at most."),
-        ],
-        responses=answers({(200, "text/plain"): OpenApiTypes.STR}, 404, 409, 422, 429),  # type: ignore[dict-item]
-    )
-    def get(self, request: Request, id: UUID) -> StreamingHttpResponse:
-        access.require_log(self.actor, self.workspace)
-        log = open_log(
-            self.workspace,
-            self.actor.user.pk,
-            **LogQuery.of(request),
-            longest_seconds=LONGEST_FOLLOW_SECONDS,
-            may_go_on=database_sync_to_async(self.may_go_on),
-        )
-        if not connection.in_atomic_block:
-            close_old_connections()  # a reader that stays for minutes keeps no place of the web process's pool
-        return StreamingHttpResponse(log, content_type="text/plain; charset=utf-8")
-
-    def may_go_on(self) -> bool:
-        """Return False once the reader lost access. Nothing changes while the database is away."""
-        try:
-            actor = still(self.actor)
-            access.require_log(actor, access.get(actor, self.workspace.pk))
-            return actor.may(Scope.READ)
-        except Refusal:
-            return False
-        except (OperationalError, InterfaceError):
-            return True
 
 
 class ImagesView(ListView):

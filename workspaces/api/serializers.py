@@ -12,6 +12,7 @@ from accounts.rest.serializers import StrictSerializer
 from quotas.models import MOST_MEMBERS
 from quotas.scheduling.forecast import Confidence
 from workloads.asking import refuse_not_built
+from workloads.longest import LONGEST_MINUTES
 from workloads.models import Image
 from workloads.serializers import (
     LARGEST_MIB,
@@ -28,7 +29,6 @@ from workloads.sizes.sizing import Size, SizeAsked
 from workspaces.launch.launch import LaunchSpec
 from workspaces.models import Desired, Event, Phase, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime
-from workspaces.runs.lifetime import LONGEST_MINUTES
 from workspaces.state.runs import next_size
 
 # Fields of the contract that are not built yet: accepted if empty, else answered 501.

@@ -7,6 +7,7 @@ from accounts.models import Scope
 from accounts.rest.not_yet import not_yet
 
 from . import api
+from .logs import LogsView
 
 
 def is_admin(actor: Actor, **_: object) -> None:
@@ -20,7 +21,7 @@ urlpatterns = [
     path("workspaces/<uuid:id>/stop/", api.StopView.as_view(), name="workspace-stop"),
     path("workspaces/<uuid:id>/restart/", api.RestartView.as_view(), name="workspace-restart"),
     path("workspaces/<uuid:id>/events/", api.EventsView.as_view(), name="workspace-events"),
-    path("workspaces/<uuid:id>/logs/", api.LogsView.as_view(), name="workspace-logs"),
+    path("workspaces/<uuid:id>/logs/", LogsView.as_view(), name="workspace-logs"),
     path("workspaces/<uuid:id>/jupyter/", api.JupyterView.as_view(), name="workspace-jupyter"),
     path("images/", api.ImagesView.as_view(), name="images"),
     path("estimate/", api.EstimateView.as_view(), name="estimate"),

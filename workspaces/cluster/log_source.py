@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
+from django.db.models import QuerySet
+
 from clusters import labels
 from quotas.models import Claim
 from workloads.logs.sources import Kind, Pod, Source
@@ -15,4 +19,8 @@ def describe(pod: Pod) -> Source | None:
     return None if tenant_id is None else Source(tenant_id)
 
 
-KIND = Kind(labels.WORKSPACE, Claim.Holder.WORKSPACE, CONTAINER_NAME, describe)
+def owned(person_id: UUID, tenant_id: UUID) -> QuerySet[Workspace, UUID]:
+    return Workspace.objects.filter(owner=person_id, tenant=tenant_id).values_list("pk", flat=True)
+
+
+KIND = Kind(labels.WORKSPACE, Claim.Holder.WORKSPACE, CONTAINER_NAME, describe, owned)

@@ -71,6 +71,7 @@ def wanted_of(workspace: Workspace, claim: Claim, shared: Shared) -> Wanted:
         node=claim.node,
         requested_cpu_millicores=claim.cpu_millicores,
         requested_memory_mib=claim.memory_mib,
+        extra=claim.extra,
         shared=shared,
     )
 

@@ -15,16 +15,24 @@ from accounts.errors import Refusal
 from accounts.forms import show_refusal
 from quotas.models import Flavor, Pool
 from storage.mounts import choosing, mounting
+from workloads.longest import LONGEST_MINUTES
+from workloads.pages.forms import (
+    MIB_PER_GIB,
+    MOST_CPUS,
+    MOST_GPUS,
+    MOST_MEMORY_GIB,
+    GpusField,
+    WorkloadForm,
+    lifetimes,
+    plain_text,
+)
 from workloads.sizes.parts import Part, parts_of
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces import access
 from workspaces.launch.clone import free_name
 from workspaces.models import Workspace
 from workspaces.runs.changes import Change, Lifetime
-from workspaces.runs.lifetime import LONGEST_MINUTES
 from workspaces.state.runs import next_size
-
-from .forms import MIB_PER_GIB, MOST_CPUS, MOST_GPUS, MOST_MEMORY_GIB, GpusField, lifetimes, plain_text
 
 AS_IT_IS = ""
 # Names in refusals, where the form's field is called otherwise.
@@ -73,7 +81,9 @@ class SettingsForm(forms.Form):
         pools = flavors_by_pool(workspace)
         self.parts = {part.value: part for pool in pools for part in parts_of(pool, pools[pool])}
         self._choose("flavor", sizes(size, pools, self.parts.values()))
-        self._choose("max_runtime_minutes", lifetimes(workspace.max_runtime_minutes))
+        self._choose(
+            "max_runtime_minutes", lifetimes(workspace.max_runtime_minutes, WorkloadForm.without_end)
+        )
         self._choose("volumes", [(key, offer.label) for key, offer in self.offers.items()])
 
     def _choose(self, name: str, choices: list[Any]) -> None:

@@ -17,10 +17,11 @@ from accounts.rest.actors import actor_of
 from accounts.targets import safe_target
 from accounts.tenancy import current_tenant, tenants_to_choose
 from accounts.trail import audit
+from workloads.sizes.choices import launch_tenants
 from workloads.sizes.shares import shares
 from workspaces import access
 from workspaces.api.representation import with_related, workspaces_json
-from workspaces.launch.suggestions import launch_tenants, sample
+from workspaces.launch.suggestions import sample
 from workspaces.models import Workspace
 
 ROWS_PER_PAGE = 50

@@ -23,6 +23,8 @@ from accounts.rest.actors import actor_of
 from quotas import reasons
 from quotas.estimates import Estimator
 from storage.mounts import homes
+from workloads.logs.panel import Panel
+from workloads.pages.bodies import curl
 from workloads.repositories import holds_credentials
 from workloads.sizes.estimate import alternatives
 from workloads.sizes.sizing import Size
@@ -34,7 +36,7 @@ from workspaces.models import Desired, Phase, Workspace
 from workspaces.runs import lifecycle, lifetime
 from workspaces.state import jupyter, runs
 
-from .same_launch import body_of_workspace, curl
+from .same_launch import body_of_workspace
 from .timeline import start_took, timeline
 
 EVENTS_SHOWN = 200
@@ -59,7 +61,7 @@ def workspace_page(
 ) -> HttpResponse:
     actor = actor_of(request)
     events = list(workspace.events.order_by("-number")[:EVENTS_SHOWN])
-    context = {
+    context: dict[str, Any] = {
         "section": "workspaces",
         "tab": tab,
         "workspace": workspace,
@@ -80,6 +82,9 @@ def workspace_page(
         context["alternatives"] = [other for other in others if other.size.pool.cluster_id == cluster]
         code = context["shown"]["queue"]["reason"]["code"] if context["shown"]["queue"] else ""
         context["tied_by"] = homes.ties(workspace.pk) if code in reasons.TIED else None
+    if tab == "logs" and context["may"]["logs"]:
+        api = reverse("api-v1:workspace-logs", args=[workspace.pk])
+        context["log"] = Panel(request, workspace.pk, socket=f"/ws/workspaces/{workspace.pk}/logs/", api=api)
     if tab == "settings":
         address = request.build_absolute_uri(reverse("api-v1:workspaces"))
         context["curl"] = curl(address, body_of_workspace(actor, workspace))
@@ -104,6 +109,7 @@ def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
         "extend": manages and wanted and workspace.stops_at is not None,
         "delete": manages,
         "launch_again": rests and access.may_launch(actor, workspace.tenant),
+        "run_as_job": is_there and access.may_launch(actor, workspace.tenant),
         "logs": reads_logs,
     }
 

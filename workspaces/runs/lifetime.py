@@ -34,7 +34,6 @@ from workspaces.state.story import add_event
 
 from . import lifecycle
 
-LONGEST_MINUTES = 365 * 24 * 60
 MINUTE = timedelta(minutes=1)
 # Steps in which the user's own programs run: the time that they take is up to the user.
 PROGRAMS_RUN = (Step.ENDPOINT, Step.READY)
@@ -204,6 +203,6 @@ def refuse_after(bound: Bound) -> NoReturn:
 
 
 def refuse_too_long(minutes: int | None, field: str) -> None:
-    if minutes is not None and not 1 <= minutes <= LONGEST_MINUTES:
+    if minutes is not None and not 1 <= minutes <= longest.LONGEST_MINUTES:
         text = _("A lifetime ends a minute to a year from now.")
         raise Invalid("lifetime_too_long", text, _("Give fewer minutes."), fields={field: [text]})

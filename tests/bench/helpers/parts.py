@@ -23,7 +23,7 @@ from tests.bench import Figure
 from tests.e2e.stack import Stack, until
 from tests.shared.ports import free_port
 
-PARTS = ("web", "worker", "watcher", "ssh-jump", "postgres", "cluster")
+PARTS = ("web", "worker", "watcher", "collector", "ssh-jump", "postgres", "cluster")
 
 
 # A cluster for workspaces without GPUs.

@@ -21,11 +21,11 @@ from portal.up.seed import pools_of
 from quotas.models import Claim, Quota
 from tests.bench.helpers.crowd import make_crowd
 from tests.cast import make_cast
-from tests.shared.workspace_rows import make_workspace
+from tests.shared.workspace_rows import make_many, make_workspace
 from workloads.sizes.sizing import SizeAsked
 from workspaces.gateway import passes
 from workspaces.launch.launch import LaunchSpec, launch
-from workspaces.models import Workspace
+from workspaces.models import Phase, Workspace
 
 GPUS_EACH = (4, 1)  # of the two workspaces on each node of a fleet
 
@@ -153,3 +153,16 @@ def watcher(kubeconfig: str) -> str:
     Cluster.objects.update(kubeconfig_path=kubeconfig)
     make_workspace(cast, cast.bob)
     return str(Installation.current_id())
+
+
+def logs(kubeconfig: str, pods: int) -> tuple[str, str, list[list[str]]]:
+    """Make so many ready workspaces of bob's. Return the installation's id, his session, and each id and run."""
+    cast = make_cast()
+    Cluster.objects.update(kubeconfig_path=kubeconfig, connection=Cluster.Connection.KUBECONFIG)
+    make_many(cast, cast.bob, pods, Phase.READY)
+    rows = Workspace.objects.values_list("pk", "run")
+    return (
+        str(Installation.current_id()),
+        session_of(cast.bob.user),
+        [[str(pk), str(run)] for pk, run in rows],
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.e2e.stack import Client, Stack, running, until
+from tests.e2e.jobs.asking import comes_to, submit
+from tests.e2e.stack import Client, Stack, running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -34,24 +34,6 @@ def stack() -> Iterator[Stack]:
 @pytest.fixture(scope="module")
 def alice(stack: Stack) -> Client:
     return stack.client(stack.token("alice", "read", "jobs", "volumes"))
-
-
-def submit(alice: Client, **changes: Any) -> str:
-    body = {"tenant": "demo", "name": "train", "image": "jupyter", "flavor": "cpu-small"} | changes
-    status, made = alice("POST", "jobs/", body)
-    assert status == 201, made
-    return str(made["id"])
-
-
-def comes_to(alice: Client, job: str, phase: str, seconds: float = 120) -> dict[str, Any]:
-    def now() -> Any:
-        return alice("GET", f"jobs/{job}/")[1]
-
-    try:
-        until(f"{phase}", lambda: now()["phase"] == phase, seconds)
-    except AssertionError as error:
-        raise AssertionError(f"{error}: {now()}, {alice.everything(f'jobs/{job}/events/')}") from None
-    return dict(now())
 
 
 def test_a_job_goes_on_from_its_checkpoint_after_a_failure(stack: Stack, alice: Client) -> None:
@@ -88,3 +70,33 @@ def test_a_cancelled_job_ends_its_program(stack: Stack, alice: Client) -> None:
     assert alice("POST", f"jobs/{job}/cancel/")[0] == 202
     comes_to(alice, job, "cancelled")
     assert stack.rows("SELECT 1 FROM quotas_claim WHERE holder_id = %s AND state <> 'released'", job) == []
+
+
+WRITES = "import os; open('/volumes/corpus/part', 'w').write('42'); print('berth: progress=0.5 rows=42', flush=True)"
+
+
+def test_readers_begin_by_themselves_with_the_version_that_a_job_published(
+    stack: Stack, alice: Client
+) -> None:
+    body = {"tenant": "demo", "name": "corpus", "kind": "dataset", "size_mib": 64}
+    status, volume = alice("POST", "volumes/", body)
+    assert status == 201, volume
+    writes = {"volume": volume["id"]}
+    writer = submit(alice, name="prepare", command=["python3", "-c", WRITES], writes=writes, retries=0)
+    mount = {"volume": volume["id"], "path": "/data", "version": "latest"}
+    reads = ["sh", "-c", 'test "$(cat /data/part)" = 42 && ! touch /data/new']
+    after = [{"job": writer}]
+    readers = [
+        submit(alice, name=f"train {number}", command=reads, volumes=[mount], after=after, retries=0)
+        for number in range(3)
+    ]
+    failing = submit(alice, name="fails", command=["false"], after=after, retries=0)
+    never = submit(alice, name="never", command=["true"], after=[{"job": failing}])
+    written = comes_to(alice, writer, "succeeded")
+    assert written["writes"]["version"]["number"] == 1
+    for reader in readers:
+        done = comes_to(alice, reader, "succeeded", 180)
+        assert [(one["name"], one["version"]) for one in done["volumes"]] == [("corpus", 1)]
+    assert comes_to(alice, never, "cancelled")["failure"]["code"] == "not_started"
+    reported = until("its line is read", lambda: alice("GET", f"jobs/{writer}/metrics/")[1]["metrics"])
+    assert reported == {"rows": 42.0}

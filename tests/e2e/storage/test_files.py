@@ -28,8 +28,8 @@ from tests.e2e.browsing import signed_in, web_process
 from tests.own_rights import OwnRights
 from tests.shared.cast_fixtures import NODES
 from tests.shared.clients import EVERY_SCOPE
+from tests.shared.keeping import created, in_phase, keep
 from tests.shared.looking import listed
-from tests.storage.keeping import created, in_phase, keep
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

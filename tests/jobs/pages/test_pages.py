@@ -84,7 +84,7 @@ def test_a_jobs_page_has_its_attempts_newest_first(cast: Cast, bob: Client) -> N
     end_in_rows(job, attempts=2)
     answer = bob.get(f"/jobs/{job.pk}/")
     assert [one["number"] for one in answer.context["attempts"]] == [2, 1]
-    assert answer.context["may"] == {"cancel": False, "retry": True, "retry_failed": False, "delete": True}
+    assert {name for name, may in answer.context["may"].items() if may} == {"retry", "delete", "duplicate"}
 
 
 @pytest.mark.parametrize("path", ["", "activity/", "settings/"])

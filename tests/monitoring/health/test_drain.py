@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from django.utils import timezone
@@ -12,9 +13,11 @@ from accounts.errors import Conflict, Refusal
 from accounts.models import AuditEntry
 from accounts.notices.models import Notice
 from clusters.errors import ClusterUnavailable
-from clusters.models import Node
+from clusters.models import Node, PodUsage
 from monitoring.health import drain, trusting
 from monitoring.models import AgentState, Trouble
+from quotas import holders
+from quotas.models import Claim
 from tests.monitoring.health.ward import NODE, Ward, open_codes, story
 from tests.shared.played_api import PlayedApi
 from workspaces.models import Desired, Ending, Workspace
@@ -108,6 +111,33 @@ def test_people_on_a_drained_node_are_notified_and_stopped_at_its_time(
     row = Workspace.objects.get(pk=alices.pk)  # stopped like any other, its files kept
     assert (row.desired, row.ending) == (Desired.STOPPED, Ending.STOP)
     assert story(alices) == [("node_drains", "warning"), ("stopped_by_drain", "warning")]
+
+
+class Stopping:
+    """Holder that notes which claims a drain stops."""
+
+    def __init__(self) -> None:
+        self.drained: list[UUID] = []
+
+    def drain(self, claim: Claim) -> bool:
+        self.drained.append(claim.pk)
+        return True
+
+
+def test_a_drain_of_one_node_stops_a_run_on_several(
+    ward: Ward, api: PlayedApi, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = Stopping()
+    monkeypatch.setitem(holders._holders, Claim.Holder.JOB, holder)
+    gang = Claim.objects.create(
+        tenant=ward.cast.demo, user=ward.cast.alice.user, pool=ward.cast.pool, units=4, members=2, cpu_millicores=1,
+        memory_mib=1, holder_kind=Claim.Holder.JOB, holder_id=uuid4(), place=1, state=Claim.State.ADMITTED,
+        node="gpu-2", nodes=["gpu-2", NODE], admitted_at=timezone.now(),
+    )  # fmt: skip
+    PodUsage.objects.create(cluster=ward.cluster, uid="0", node="gpu-2", run=gang.pk)
+    drain.drain(ward.cast.admin, node, 0)
+    drain.pass_due()
+    assert holder.drained == [gang.pk]
 
 
 def test_a_second_drain_changes_nothing_and_opening_the_node_cancels_it(

@@ -62,11 +62,11 @@ def test_the_part_on_a_lost_gpu_is_told_of_it_and_the_other_is_not(ward: Ward, j
 
 
 def test_a_problem_of_the_node_is_told_once_for_all_parts_of_a_job(ward: Ward, job: Job) -> None:
-    ward.node(ready=False)
-    ward.node(ready=False)
+    ward.node(conditions={"DiskPressure": {"status": "True"}})
+    ward.judge()
     (notice,) = health(ward)
     assert sorted(told(job, notice.data["code"])) == [0, 1]
-    ward.node(ready=True)
+    ward.node(conditions={"DiskPressure": {"status": "False"}})
     assert notices.describe(ward.cast.alice.user, [notice])[notice.pk].is_past
 
 

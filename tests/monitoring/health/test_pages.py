@@ -54,7 +54,7 @@ def test_a_gpu_is_put_into_use_again_from_the_list(ward: Ward, admin: Client) ->
 def test_the_preview_of_a_drain_says_whom_it_stops(ward: Ward, admin: Client) -> None:
     ward.on_gpu(1, ward.cast.alice)
     page = preview(admin, "/admin/clusters/node/", "drain_60", Node.objects.get(name=NODE))
-    assert "The owner of 1 workspace is notified now, and it stops in 60 min" in text_of(page)
+    assert "The owner of 1 run is notified now, and it stops in 60 min" in text_of(page)
     assert not Trouble.objects.exists()
 
 

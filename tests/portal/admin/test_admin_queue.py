@@ -81,3 +81,12 @@ def test_quotas_tell_what_is_borrowed_and_waited_for(cast: Cast, admin: Client) 
 def test_pools_tell_why_nodes_are_out(cast: Cast, admin: Client) -> None:
     Node.objects.filter(name="gpu-1").update(ready=False)
     assert "1 of 2: 1 node is not ready." in text_of(admin.get("/admin/quotas/pool/"))
+
+
+def test_a_run_on_several_nodes_is_found_by_each_and_shows_all_of_them(cast: Cast, admin: Client) -> None:
+    workspace = make_workspace(cast, cast.carol, name="wide")
+    make_workspace(cast, cast.alice, name="elsewhere")
+    Claim.objects.filter(holder_id=workspace.pk).update(members=2, nodes=["gpu-1", "gpu-2"])
+    page = text_of(admin.get(f"{CLAIMS}?q=gpu-2"))
+    assert "wide" in page and "2 × 1" in page and "gpu-1, gpu-2" in page
+    assert "elsewhere" not in page

@@ -131,7 +131,7 @@ def test_a_run_of_another_pool_on_the_same_node_is_never_preempted() -> None:
 
 def test_a_claim_of_several_members_is_in_the_way_on_each_of_its_nodes_or_preempted_on_all() -> None:
     gang = run(4, 5, members=2)
-    nodes = (4, [gang]), (4, [gang]), (4, [])
+    nodes: tuple[tuple[int, Sequence[Run]], ...] = (4, [gang]), (4, [gang]), (4, [])
     assert FreeSlots(pool(*nodes)).next_free(booked(1, 3, 2, 4), at(LAST)) == at(5)
     slots = FreeSlots(pool(*nodes, nominal=4, books=8))
     assert slots.is_free(booked(1, 3, 2, 4))

@@ -16,6 +16,7 @@ GOOD: list[dict[str, Any]] = [
     {},
     {"resource_name": "amd.com/gpu", "node_labels": {"zone": "a", "amd.com/gpu.family": "MI300"}},
     {"resource_name": "rdma/hca_shared"},
+    {"extra_resources": {"rdma/hca": 1, "nvidia.com/hostdev": 8}},
     {"resource_name": ""},
     {"match_product": "NVIDIA-A100-SXM4-80GB", "match_compute_capability": "8.6", "match_ecc": True},
     MIG | {"resource_name": "nvidia.com/mig-1g.10gb"},
@@ -66,6 +67,11 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("image_pull_secrets", {"image_pull_secrets": ["My Registry"]}),
     ("image_pull_secrets", {"image_pull_secrets": ["a" * 254]}),
     ("runtime_class", {"runtime_class": "NVIDIA runtime"}),
+    ("extra_resources", {"extra_resources": ["rdma/hca"]}),
+    ("extra_resources", {"extra_resources": {"rdma/hca": 0}}),
+    ("extra_resources", {"extra_resources": {"rdma/hca": True}}),
+    ("extra_resources", {"extra_resources": {"memory": 1}}),
+    ("extra_resources", {"extra_resources": {"nvidia.com/gpu": 1}}),
 ]
 BAD_PATHS = [
     "opt/nvidia", "/opt/../etc/kubernetes", "/opt", "/etc/kubernetes/pki", "/var/lib/kubelet/pods", "/var/lib",

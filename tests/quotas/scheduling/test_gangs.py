@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
+from time import process_time
 from uuid import UUID
 
-import pytest
 from hypothesis import strategies as st
 
 from quotas.scheduling import (
@@ -30,8 +30,8 @@ from quotas.scheduling import (
 from quotas.scheduling.forecast import forecast
 from quotas.scheduling.lengths import Lengths
 from quotas.scheduling.walk import Walk
+from tests.quotas.scheduling.applying import applied, at_next_end
 from tests.quotas.scheduling.random_pools import of_any, pools
-from tests.quotas.scheduling.test_scheduling_oracle import applied, at_next_end
 from tests.quotas.scheduling.values import (
     DEMO,
     HOUR,
@@ -362,11 +362,10 @@ def test_the_first_time_at_which_all_members_fit_is_found(
         assert spot.start.year == 9999
 
 
-@pytest.mark.parametrize("nodes", [64])
-def test_a_queue_of_gangs_is_decided_quickly(nodes: int) -> None:
-    """A bound against growth beyond proportion, not a measurement: `tests/bench` has that."""
-    there = [node(runs(8, (1 + number % 9) * HOUR), name=f"n{number:03}", of=8) for number in range(nodes)]
+def test_a_queue_of_gangs_is_decided_quickly() -> None:
+    """A bound on CPU time against growth beyond proportion, far above what it takes (0.2 s)."""
+    there = [node(runs(8, (1 + number % 9) * HOUR), name=f"n{number:03}", of=8) for number in range(64)]
     waiting = [asks(8, (1 + number % 5) * HOUR, members=2 + number % 7) for number in range(60)]
-    began = datetime.now()
+    began = process_time()
     assert len(decide(pool(there, *waiting)).waits) == 60
-    assert datetime.now() - began < timedelta(seconds=20)
+    assert process_time() - began < 5

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from fractions import Fraction
 from itertools import chain, combinations
 from random import Random
 from typing import Any
@@ -16,8 +15,6 @@ from hypothesis import strategies as st
 
 from quotas.scheduling import (
     OWNER_WAITS,
-    Decisions,
-    Limits,
     NodeState,
     PoolState,
     Room,
@@ -27,8 +24,8 @@ from quotas.scheduling import (
     decide,
     plan,
 )
-from quotas.scheduling.shares import asked_by
 from quotas.scheduling.walk import Walk
+from tests.quotas.scheduling.applying import applied, at_next_end
 from tests.quotas.scheduling.oracle import END, after, could_have_started, starts
 from tests.quotas.scheduling.random_pools import MINUTES, NOW, TENANTS, of_any, pools
 
@@ -214,17 +211,6 @@ def test_the_planned_start_of_the_first_request_never_moves_later(
             coming = coming[1:]
 
 
-def at_next_end(state: PoolState) -> PoolState:
-    now = min(run.ends_at for node in state.nodes for run in node.runs if run.ends_at)
-    nodes = []
-    for node in state.nodes:
-        free = node.free
-        for run in node.runs:
-            free = free.with_back(run.takes, node.without_ours) if run.ends_at == now else free
-        nodes.append(replace(node, free=free, runs=tuple(run for run in node.runs if run.ends_at != now)))
-    return replace(state, nodes=tuple(nodes), now=now)
-
-
 def enough(state: PoolState, node: NodeState, need: Room, partly_own: bool) -> Iterator[tuple[Run, ...]]:
     """Yield sets of borrowed runs to preempt so that the need fits, once runs that end soon are gone."""
     gone = [run for run in node.runs if run.ends_at is not None and run.ends_at <= SOON]
@@ -246,74 +232,3 @@ def enough(state: PoolState, node: NodeState, need: Room, partly_own: bool) -> I
             free = free.with_back(run.takes, node.without_ours)
         if free.holds(need) and all(over[tenant] >= units for tenant, units in back.items()):
             yield some
-
-
-def applied(state: PoolState, decisions: Decisions) -> PoolState:
-    """Return the state as the next pass would read it."""
-    claims = {claim.claim: claim for claim in state.waiting}
-    told = {one.run: one.beneficiary for one in decisions.reclaims}
-    nodes = []
-    for node in state.nodes:
-        free, there = node.free, [asked(run, told, decisions, state) for run in node.runs]
-        for admitted in decisions.admitted:
-            claim = claims[admitted.claim]
-            for _member in range(admitted.nodes.count(node.name)):
-                ends = [None if claim.lasts is None else state.now + claim.lasts, admitted.must_end_at]
-                end = min((end for end in ends if end is not None), default=None)
-                free -= claim.need
-                there.append(
-                    Run(
-                        claim.claim,
-                        claim.tenant,
-                        claim.user,
-                        claim.need,
-                        state.now,
-                        end,
-                        booking=admitted.booking,
-                    )
-                )
-                there[-1] = replace(
-                    there[-1],
-                    is_workspace=claim.is_workspace,
-                    priority=claim.priority,
-                    members=claim.members,
-                )
-        nodes.append(replace(node, free=free, runs=tuple(there)))
-    started = [claims[admitted.claim] for admitted in decisions.admitted]
-    return replace(
-        state,
-        nodes=tuple(nodes),
-        waiting=tuple(claim for claim in state.waiting if claim not in started),
-        tenants={
-            tenant: used_more(tenant, quota, started, state.units_per_gpu)
-            for tenant, quota in state.tenants.items()
-        },
-    )
-
-
-def asked(run: Run, told: dict[UUID, UUID], decisions: Decisions, state: PoolState) -> Run:
-    if run.claim in decisions.cancelled:
-        return replace(run, reclaim_at=None, reclaim_for=None)
-    if run.claim in told:
-        return replace(run, reclaim_at=run.reclaim_at or state.now + state.grace, reclaim_for=told[run.claim])
-    return run
-
-
-def used_more(tenant: UUID, quota: TenantQuota, started: list[Waiting], per_gpu: int) -> TenantQuota:
-    mine = [claim for claim in started if claim.tenant == tenant]
-    used = Limits(
-        (quota.used.cpu_millicores or 0) + sum(asked_by(claim)[1] for claim in mine),
-        (quota.used.memory_mib or 0) + sum(asked_by(claim)[2] for claim in mine),
-        (quota.used.workspaces or 0) + sum(claim.is_workspace for claim in mine),
-    )
-    people = dict(quota.people)
-    for claim in mine:
-        if claim.user in people:
-            p = people[claim.user]
-            people[claim.user] = replace(
-                p,
-                gpus=p.gpus + Fraction(claim.units, per_gpu),
-                workspaces=p.workspaces + claim.is_workspace,
-            )
-    units = quota.used_units + sum(claim.units for claim in mine)
-    return replace(quota, used_units=units, used=used, people=people)

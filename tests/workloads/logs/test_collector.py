@@ -11,8 +11,8 @@ from django.db import connections
 from jobs.models import Attempt
 from tests.cast import Cast
 from tests.jobs.driving import drive, in_phase, submitted
+from tests.shared.log_rows import stored
 from tests.shared.sockets import in_thread
-from tests.workloads.logs.log_rows import stored
 from workloads.logs import collector
 from workloads.logs.collector import Collector, Database
 from workloads.logs.models import LogStream

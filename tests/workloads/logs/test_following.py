@@ -12,8 +12,8 @@ import pytest
 from django.db import connections
 
 from tests.cast import Cast
+from tests.shared.log_rows import NOON_NS, make_stream, stored
 from tests.shared.sockets import in_thread
-from tests.workloads.logs.log_rows import NOON_NS, make_stream, stored
 from tests.workloads.logs.log_server import LogServer, serving
 from workloads.logs import collector, following, store
 from workloads.logs.chunks import Entry

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast
-from tests.workloads.logs.log_rows import NOON, NOON_NS, make_stream, write
+from tests.shared.log_rows import NOON, NOON_NS, make_stream, write
 from workloads.logs import chunks, reading, store
 from workloads.logs.intake import SECOND
 from workloads.logs.models import LogChunk
@@ -71,8 +71,9 @@ def test_a_part_an_attempt_and_a_time_can_be_chosen(cast: Cast) -> None:
             write(stream, [f"{index}/{attempt}/{n}" for n in range(3)])
     make = of_holder(holder, index=1, attempt=2)
     assert [line.text for line in page(Wanted(make), None, 9).lines] == ["1/2/0", "1/2/1", "1/2/2"]
-    one_second = {"since": NOON + timedelta(seconds=1), "until": NOON + timedelta(seconds=2)}
-    found = page(Wanted(of_holder(holder, index=0), **one_second), None, 9).lines
+    second = timedelta(seconds=1)
+    one_second = Wanted(of_holder(holder, index=0), since=NOON + second, until=NOON + 2 * second)
+    found = page(one_second, None, 9).lines
     assert [line.text for line in found] == ["0/1/1", "0/2/1"]
 
 
@@ -95,8 +96,13 @@ def test_the_filter_spares_chunks_without_the_words(cast: Cast, monkeypatch: pyt
     for number in range(30):
         write(stream, [f"epoch {number}: all is well {'x' * 60_000}"], at_ns=NOON_NS + number * SECOND)
     write(stream, ["CUDA out of memory"], at_ns=NOON_NS + 99 * SECOND)
-    opened = []
-    monkeypatch.setattr(reading, "unpack", lambda data: opened.append(1) or chunks.unpack(data))
+    opened: list[bytes] = []
+
+    def unpack(data: bytes) -> list[chunks.Entry]:
+        opened.append(data)
+        return chunks.unpack(data)
+
+    monkeypatch.setattr(reading, "unpack", unpack)
     found = page(Wanted(Q(tenant_id=cast.demo.pk), "cuda OUT of"), None, 10)
     assert ([line.text for line in found.lines], len(opened)) == (["CUDA out of memory"], 1)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast
-from tests.workloads.logs.log_rows import NOON, NOON_NS, make_stream, stored, write
+from tests.shared.log_rows import NOON, NOON_NS, make_stream, stored, write
 from workloads.logs import readers, store
 from workloads.logs.chunks import CHUNK_BYTES, Entry, size_of
 from workloads.logs.intake import SECOND, moment
@@ -26,12 +26,14 @@ DAY = date(2026, 12, 27)
 @given(st.lists(st.lists(st.sampled_from([1, 30, 30_000, 65_535, 65_536, 80_000]), max_size=8), max_size=6))
 def test_chunks_hold_all_lines_in_order_and_none_is_too_large(batches: list[list[int]]) -> None:
     filled: dict[int, Chunk] = {}
-    open_chunk, first_line = None, 1
+    open_chunk: Chunk | None = None
+    first_line = 1
     for sizes in batches:
         entries = [Entry(NOON_NS + first_line + n, "x" * (size - 1)) for n, size in enumerate(sizes)]
         changed = fill(entries, times(entries, None), open_chunk, first_line, DAY)
         filled |= {chunk.first_line: chunk for chunk in changed}
-        open_chunk, first_line = (changed or [open_chunk])[-1], first_line + len(entries)
+        open_chunk = changed[-1] if changed else open_chunk
+        first_line += len(entries)
     found = [entry for _, chunk in sorted(filled.items()) for entry in chunk.entries]
     assert [size_of(entry.text) for entry in found] == [size for sizes in batches for size in sizes]
     for chunk in filled.values():

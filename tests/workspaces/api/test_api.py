@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 from uuid import uuid4
 
@@ -16,12 +14,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Scope
-from clusters.errors import ClusterRefused
 from quotas.models import Pool, Quota
 from tests.cast import Cast
 from tests.shared.clients import ask, script
+from tests.shared.log_rows import NOON_NS, make_stream, write
+from tests.shared.sockets import in_thread
 from tests.shared.workspace_rows import make_flavor, make_many, make_workspace
-from workspaces.cluster import logs
+from workloads.logs import text
+from workloads.logs.intake import SECOND
+from workspaces.api import logs
 from workspaces.models import Desired, Phase, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -273,72 +274,54 @@ def test_an_estimate_asks_as_often_for_many_sizes_pools_and_waiting_as_for_one(c
     assert len(many) <= len(few)
 
 
-class Container:
-    """A cluster's log that ends, in place of the cluster's answer."""
-
-    def __init__(self, *lines: str) -> None:
-        self.lines = iter(lines)
-        self.closed = False
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        return next(self.lines)
-
-    def close(self) -> None:
-        self.closed = True
-
-
-@pytest.fixture
-def container(monkeypatch: pytest.MonkeyPatch) -> Container:
-    container = Container("one", "two")
-    monkeypatch.setattr(logs, "_ask", lambda workspace, tail, follow: container)
-    return container
-
-
 async def read(response: Any) -> str:
     return b"".join([part async for part in response.streaming_content]).decode()
 
 
-def test_logs_are_streamed_as_text(cast: Cast, container: Container) -> None:
+def write_log(workspace: Workspace, *texts: str, **fields: Any) -> None:
+    write(make_stream(workspace.tenant, workspace.pk, "workspace", **({"attempt": 0} | fields)), texts)
+
+
+def test_logs_are_sent_as_text(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
+    write_log(workspace, "one", "two")
     for reader in (cast.bob, cast.alice):
-        container.lines = iter(["one", "two"])
-        answer = ask(
-            script(reader, Scope.READ), "GET", f"workspaces/{workspace.pk}/logs/", Accept="text/plain"
-        )
+        path = f"workspaces/{workspace.pk}/logs/"
+        answer = ask(script(reader, Scope.READ), "GET", path, Accept="text/plain")
         assert (answer.status_code, answer["Content-Type"]) == (200, "text/plain; charset=utf-8")
         assert async_to_sync(read)(answer) == "one\ntwo\n"
-    assert container.closed
+    last = ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/?tail=1")
+    assert async_to_sync(read)(last) == "two\n"
 
 
-class Pods:
-    """A cluster's API that has the logs of these pods."""
+def test_logs_of_runs_that_are_over_stay(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.STOPPED)
+    first, second = uuid4(), uuid4()
+    write_log(workspace, "of the first", run=first)
+    write_log(workspace, "of the second", run=second)
+    answer = ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/?run={first}")
+    assert async_to_sync(read)(answer) == "of the first\n"
+    lines = ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/?lines=true&run={second}").json()
+    assert [(line["run"], line["text"]) for line in lines["results"]] == [(str(second), "of the second")]
 
-    def __init__(self, *names: str) -> None:
-        self.names = names
 
-    def logs(self, namespace: str, pod: str, **_: Any) -> Container:
-        if pod not in self.names:
-            raise ClusterRefused(404, "NotFound", f'pods "{pod}" not found')
-        return Container(f"{namespace}/{pod}")
-
-
-@pytest.mark.parametrize("ending", ["", "-0"])  # the second as a StatefulSet called it
-def test_a_log_is_of_the_runs_pod(cast: Cast, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_a_log_is_followed_as_it_grows(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = make_workspace(cast, cast.bob)
-    name = f"ws-{workspace.pk}{ending}"
-    monkeypatch.setattr(logs, "api_for", lambda cluster: Pods(name))
-    answer = ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/", Accept="text/plain")
-    assert async_to_sync(read)(answer) == f"{workspace.tenant.namespace}/{name}\n"
+    stream = make_stream(workspace.tenant, workspace.pk, "workspace")
+    write(stream, ["one"])
+    monkeypatch.setattr(logs, "LONGEST_FOLLOW_SECONDS", 1.0)
+    answer: Any = ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/?follow=true")
 
+    async def follow() -> list[str]:
+        parts = []
+        async for part in answer.streaming_content:
+            parts.append(part.decode())
+            if len(parts) == 1:
+                await in_thread(write)(stream, ["two"], at_ns=NOON_NS + SECOND)
+        return parts
 
-def test_a_run_whose_pod_is_not_there_has_no_log_yet(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace = make_workspace(cast, cast.bob)
-    monkeypatch.setattr(logs, "api_for", lambda cluster: Pods())
-    answer = ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_log_yet")
+    assert async_to_sync(follow)() == ["one\n", "two\n"]
 
 
 def test_a_workspace_without_a_container_says_so(cast: Cast) -> None:
@@ -355,68 +338,31 @@ def test_a_wrong_container_or_tail_is_told(cast: Cast) -> None:
     assert ask(bob, "GET", f"workspaces/{workspace.pk}/logs/?tail=99999999").status_code == 400
 
 
-def test_readers_of_one_workspace_leave_places_to_others_and_give_them_back(
-    cast: Cast, container: Container
-) -> None:
-    busy = make_workspace(cast, cast.bob, name="busy")
-    opened = [logs.open_log(busy, uuid4()) for _ in range(logs.MOST_READERS_OF_ONE)]
-    other = make_workspace(cast, cast.alice)
-    opened.append(logs.open_log(other, uuid4()))
-    assert ask(script(cast.bob), "GET", f"workspaces/{busy.pk}/logs/").status_code == 429
-    for log in opened:
-        log.close()
-        log.close()  # gives back one place alone
-    logs.open_log(busy, uuid4()).close()
-    assert container.closed
-
-
-def test_a_person_reads_so_many_logs_at_once_and_others_still_read(cast: Cast, container: Container) -> None:
-    mine = make_workspace(cast, cast.bob)
-    person = cast.bob.user.pk
-    opened = [
-        logs.open_log(make_workspace(cast, cast.bob, name=f"run-{number}"), person)
-        for number in range(logs.MOST_READERS_OF_PERSON)
-    ]
-    answer = ask(script(cast.bob), "GET", f"workspaces/{mine.pk}/logs/")
+@pytest.mark.django_db(transaction=True)
+def test_a_person_reads_so_many_logs_at_once_and_others_still_read(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    write_log(workspace, "one")
+    path = f"workspaces/{workspace.pk}/logs/"
+    opened = [ask(script(cast.bob), "GET", path) for _ in range(text.MOST_OF_PERSON)]
+    answer = ask(script(cast.bob), "GET", path)
     assert (answer.status_code, answer.json()["error"]["code"]) == (429, "too_many_log_readers")
-    assert answer["Retry-After"] == str(logs.RETRY_SECONDS)
-    of_alice = ask(script(cast.alice), "GET", f"workspaces/{mine.pk}/logs/")
-    assert of_alice.status_code == 200
-    async_to_sync(read)(of_alice)
-    for log in opened:
-        log.close()
-    again = ask(script(cast.bob), "GET", f"workspaces/{mine.pk}/logs/")
-    assert again.status_code == 200
-    async_to_sync(read)(again)
-    assert person not in logs._people
+    assert answer["Retry-After"] == str(text.RETRY_SECONDS)
+    assert async_to_sync(read)(ask(script(cast.alice), "GET", path)) == "one\n"
+    opened[0].close()
+    for other in opened[1:]:
+        async_to_sync(read)(other)
+    assert async_to_sync(read)(ask(script(cast.bob), "GET", path)) == "one\n"
+    assert not text._readers
 
 
-def test_an_answer_ends_at_its_largest_size_and_says_so(
-    cast: Cast, container: Container, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logs, "LARGEST_ANSWER_BYTES", 2**20)
-    container.lines = iter(["x" * 2**18] * 100)
-    answer = ask(script(cast.bob), "GET", f"workspaces/{make_workspace(cast, cast.bob).pk}/logs/")
-    text = async_to_sync(read)(answer)
-    assert len(text) < 2**20 + 200
-    assert "1 MiB" in text.splitlines()[-1]
-    assert container.closed
-
-
-def test_lines_go_out_at_a_pace_after_a_first_burst() -> None:
-    assert logs.pause_seconds(logs.BURST_LINES, logs.BURST_BYTES, 0.0) == 0
-    assert logs.pause_seconds(logs.BURST_LINES + 2 * logs.LINES_PER_SECOND, 1, 1.5) == 0.5
-    assert logs.pause_seconds(1, logs.BURST_BYTES + 2 * logs.BYTES_PER_SECOND, 1.5) == 0.5
-    assert logs.pause_seconds(logs.BURST_LINES + 2 * logs.LINES_PER_SECOND, 1, 60) == 0
-
-
-def test_all_readers_together_have_a_limit(
-    cast: Cast, container: Container, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logs, "MOST_READERS", 1)
-    with closing(logs.open_log(make_workspace(cast, cast.alice), uuid4())):
-        mine = make_workspace(cast, cast.bob)
-        assert ask(script(cast.bob), "GET", f"workspaces/{mine.pk}/logs/").status_code == 429
+def test_an_answer_ends_at_its_largest_size_and_says_so(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "LARGEST_ANSWER_BYTES", 2**20)
+    workspace = make_workspace(cast, cast.bob)
+    write_log(workspace, *["x" * 2**14] * 100)
+    answer = ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/?download=true")
+    told = async_to_sync(read)(answer)
+    assert len(told) < 2**20 + 200
+    assert "1 MiB" in told.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

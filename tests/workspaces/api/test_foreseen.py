@@ -12,8 +12,8 @@ from storage.models import Access, Kind, Volume
 from storage.mounts.mounting import MountWish
 from tests.cast import Cast
 from tests.shared.clients import ask, script
+from tests.shared.datasets import body, dataset
 from tests.shared.played_api import PlayedApi
-from tests.workspaces.datasets import body, dataset
 from tests.workspaces.play import Play
 from workspaces.runs import lifecycle
 from workspaces.runs.changes import Change, change

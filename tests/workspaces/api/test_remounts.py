@@ -12,8 +12,8 @@ from storage.mounts.choosing import offers_for
 from storage.mounts.mounting import all_of
 from tests.cast import Cast
 from tests.shared.clients import ask, script
+from tests.shared.datasets import body, dataset
 from tests.shared.played_api import PlayedApi
-from tests.workspaces.datasets import body, dataset
 from tests.workspaces.play import Play
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle

@@ -38,6 +38,11 @@ def test_every_object_says_whose_it_is() -> None:
     assert (shared["namespace"], shared["labels"]) == ("berth-demo", OF_TENANT)
 
 
+def test_a_pod_requests_what_its_pool_has_beside_gpus() -> None:
+    found = parts.resources(wanted(extra={"rdma/hca": 2}))
+    assert found["requests"]["rdma/hca"] == found["limits"]["rdma/hca"] == "2"
+
+
 def environment(row: Workspace | None = None) -> dict[str, str | None]:
     entries = pod.environment(wanted(row))
     values = {entry["name"]: entry.get("value") for entry in entries}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from types import SimpleNamespace
@@ -23,10 +22,12 @@ from quotas.forecasts import update_forecasts
 from quotas.models import Claim, Pool
 from quotas.signals import claim_released
 from tests.cast import Cast
+from tests.shared.log_rows import NOON_NS, make_stream, write
 from tests.shared.sockets import Socket, headers_of, in_thread, socket
 from tests.shared.workspace_rows import make_many, make_workspace
 from workloads.live import following, reads, sockets
-from workspaces.cluster import logs
+from workloads.logs.intake import SECOND
+from workloads.logs.models import LogStream
 from workspaces.live import consumers
 from workspaces.models import Event, Phase, Workspace
 from workspaces.state.live import changing
@@ -418,78 +419,65 @@ async def test_a_clock_that_is_set_back_lets_nothing_outlast_its_token(
 # --- Logs
 
 
-class Container:
-    """A cluster's log: lines as they are put in, until it is closed."""
-
-    def __init__(self) -> None:
-        self.lines: queue.Queue[str | None] = queue.Queue()
-        self.closed = False
-
-    def __iter__(self) -> Container:
-        return self
-
-    def __next__(self) -> str:
-        line = self.lines.get()
-        if line is None:
-            raise StopIteration
-        return line
-
-    def close(self) -> None:
-        self.closed = True
-        self.lines.put(None)
+def log_of(workspace: Workspace) -> LogStream:
+    return make_stream(workspace.tenant, workspace.pk, "workspace")
 
 
-@pytest.fixture
-def container(monkeypatch: pytest.MonkeyPatch) -> Container:
-    container = Container()
-    monkeypatch.setattr(logs, "_ask", lambda workspace, tail, follow: container)
-    return container
-
-
-async def test_log_lines_come_as_they_are_written(cast: Cast, container: Container) -> None:
+async def test_log_lines_come_as_they_are_stored(cast: Cast) -> None:
     workspace = await in_thread(make_workspace)(cast, cast.bob)
+    stream = await in_thread(log_of)(workspace)
+    await in_thread(write)(stream, ["before"])
     async with socket(one(workspace, "logs/"), cast.bob) as communicator:
         assert await communicator.hear() == {"type": "start"}
-        for line in ("one", "two"):
-            container.lines.put(line)
-            assert await communicator.hear() == {"type": "line", "line": line}
-    assert container.closed
+        assert (await communicator.hear())["line"] == "before"
+        for number, line in enumerate(("one", "two"), 1):
+            await in_thread(write)(stream, [line], at_ns=NOON_NS + number * SECOND)
+            heard = await communicator.hear()
+            assert (heard["type"], heard["line"], heard["number"]) == ("line", line, number + 1)
 
 
-async def test_a_log_ends_when_access_does(cast: Cast, container: Container) -> None:
+async def test_a_log_goes_on_after_a_place(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    stream = await in_thread(log_of)(workspace)
+    await in_thread(write)(stream, [str(number) for number in range(1200)])
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        heard = (await communicator.hear_until(lambda frame: frame.get("line") == "1199"))[1:]
+        assert [frame["line"] for frame in heard] == [str(number) for number in range(700, 1200)]
+    async with socket(one(workspace, f"logs/?after={heard[0]['after']}"), cast.bob) as communicator:
+        again = (await communicator.hear_until(lambda frame: frame.get("line") == "1199"))[1:]
+        assert again == heard[1:]
+        await in_thread(write)(stream, ["new"], at_ns=NOON_NS + 5000 * SECOND)
+        assert (await communicator.hear())["line"] == "new"
+
+
+async def test_a_slow_reader_of_a_log_misses_nothing(cast: Cast) -> None:
+    """While it takes nothing, lines wait in rows: no queue grows."""
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    stream = await in_thread(log_of)(workspace)
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        assert await communicator.hear() == {"type": "start"}
+        for number in range(20):
+            await in_thread(write)(
+                stream, [f"{number}/{n}" for n in range(50)], at_ns=NOON_NS + number * 50 * SECOND
+            )
+        heard = await communicator.hear_until(lambda frame: frame.get("line") == "19/49")
+        expected = [f"{number}/{n}" for number in range(20) for n in range(50)]
+        assert [frame["line"] for frame in heard if frame["type"] == "line"] == expected
+
+
+async def test_a_log_ends_when_access_does(cast: Cast) -> None:
     workspace = await in_thread(make_workspace)(cast, cast.bob)
     async with socket(one(workspace, "logs/"), cast.bob) as communicator:
         await communicator.hear()
         await in_thread(take_out)(cast.bob)
         assert await communicator.closed_with() == 4404
-    assert container.closed
 
 
 @pytest.mark.parametrize("frame", [{"text": "no JSON"}, {"bytes": b"\xff"}])
-async def test_whatever_a_client_says_it_leaves_nothing_running(
-    cast: Cast, container: Container, frame: dict[str, Any]
-) -> None:
+async def test_whatever_a_client_says_it_leaves_nothing_running(cast: Cast, frame: dict[str, Any]) -> None:
     workspace = await in_thread(make_workspace)(cast, cast.bob)
     async with socket(one(workspace, "logs/"), cast.bob) as communicator:
-        await communicator.hear()
+        assert [(await communicator.hear())["type"] for _ in range(2)] == ["start", "note"]
         await communicator.wire.send_input({"type": "websocket.receive", **frame})
-        container.lines.put("still there")
-        assert await communicator.hear() == {"type": "line", "line": "still there"}
-    assert container.closed
-
-
-async def test_without_a_container_the_log_says_why_and_begins_when_there_is_one(
-    cast: Cast, container: Container
-) -> None:
-    workspace = await in_thread(make_workspace)(cast, cast.bob, Phase.WAITING)
-    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
-        note = await communicator.hear()
-        assert note["type"] == "note"
-        assert "Waiting in the queue." in note["message"]
-        await in_thread(begin)(workspace)
-        assert await communicator.hear() == {"type": "start"}
-
-
-def begin(workspace: Workspace) -> None:
-    with changing(workspace.pk) as row:
-        row.phase = Phase.STARTING
+        await in_thread(write)(await in_thread(log_of)(workspace), ["still there"])
+        assert (await communicator.hear())["line"] == "still there"

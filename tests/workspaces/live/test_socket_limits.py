@@ -10,9 +10,7 @@ from django.db import connections
 
 from tests.cast import Cast
 from tests.shared.sockets import in_thread, socket
-from tests.shared.workspace_rows import make_workspace
 from workloads.live import sockets
-from workspaces.cluster import logs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,11 +40,3 @@ async def test_a_socket_too_many_is_closed_with_4429_and_others_go_on(
     async with socket(HOME, cast.bob) as again:
         assert (await again.hear())["type"] == "snapshot"
     assert not sockets._open
-
-
-async def test_a_log_too_many_says_so_and_is_closed(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "MOST_READERS_OF_PERSON", 0)
-    workspace = await in_thread(make_workspace)(cast, cast.bob)
-    async with socket(f"/ws/workspaces/{workspace.pk}/logs/", cast.bob) as refused:
-        assert (await refused.hear())["type"] == "note"
-        assert await refused.closed_with() == sockets.TOO_MANY

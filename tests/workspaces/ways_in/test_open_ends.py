@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -22,36 +21,22 @@ from accounts.credentials import sessions, tickets, tokens
 from accounts.models import APIToken, Role, Scope
 from tests.cast import Cast
 from tests.shared.clients import api
+from tests.shared.log_rows import make_stream, write
 from tests.shared.sockets import in_thread
 from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import Stage, staged
+from workloads.logs import text
 from workspaces import receivers
-from workspaces.cluster import logs
 from workspaces.gateway import guests
 from workspaces.gateway.scripts import hand_out
+from workspaces.models import Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 WITHIN_SECONDS = 10
 
 
-class Container:
-    """A container that says one line and then nothing more."""
-
-    def __init__(self) -> None:
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        self._lines.put("began")
-
-    def __iter__(self) -> Container:
-        return self
-
-    def __next__(self) -> str:
-        line = self._lines.get()
-        if line is None:
-            raise StopIteration
-        return line
-
-    def close(self) -> None:
-        self._lines.put(None)
+def begin_log(workspace: Workspace) -> None:
+    write(make_stream(workspace.tenant, workspace.pk, "workspace"), ["began"])
 
 
 @pytest.fixture
@@ -59,11 +44,11 @@ async def stage(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[St
     """Stage on which everything is looked at more often than in earnest."""
     monkeypatch.setattr(guests, "TRUSTED_SECONDS", 0.05)
     monkeypatch.setattr(guests, "STREAM_RECHECK_SECONDS", 0.1)
-    monkeypatch.setattr(logs, "RECHECK_SECONDS", 0.1)
-    monkeypatch.setattr(logs, "_ask", lambda *_: Container())
+    monkeypatch.setattr(text, "RECHECK_SECONDS", 0.1)
     # As in the web process: a request keeps no connection.
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
     async with staged(cast) as stage:
+        await in_thread(begin_log)(stage.workspace)
         yield stage
 
 
@@ -250,9 +235,9 @@ def test_a_followed_log_keeps_no_connection_to_the_database(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The web process has twelve, and each reader may stay for ten minutes."""
-    monkeypatch.setattr(logs, "_ask", lambda *_: Container())
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
     workspace = make_workspace(cast, cast.bob)
+    begin_log(workspace)
     script = api(cast.bob)
     connection.close()
     answer = script.get(f"/api/v1/workspaces/{workspace.pk}/logs/?follow=true")

@@ -1,6 +1,6 @@
-"""Panel beside the launch form while it is filled in: the forecast, what is left, and the same size elsewhere.
+"""Panel beside a form while it is filled in: the forecast, what is left, and the same size elsewhere.
 
-No row is written: launching is the form's own button.
+No row is written: that is the form's own button.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from workloads.repositories import holds_credentials, without_credentials
 from workloads.sizes.estimate import Alternative, estimate
 from workloads.sizes.sizing import Found, found, resolve
 
-from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
-from .prefill import IN_LINKS
-from .same_launch import body_of_form, curl
+from .bodies import curl
+from .forms import FIND, FINDING, MIB_PER_GIB, WorkloadForm
 
 MOST_FOUND = 5  # pools beside the form
 
 
-def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> dict[str, Any]:
+def live_answer(actor: Actor, tenant: Tenant, form: WorkloadForm, root: str) -> dict[str, Any]:
     """Return the context of the template `_answer.html`. The form is bound; only its valid fields count."""
     context: dict[str, Any] = {
         "asking": tenant,
@@ -37,9 +36,10 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
             budgets.meter_values(one) for one in budgets.own_standings(actor, [tenant]).get(tenant.pk, [])
         ],
         "link": link(form, root),
-        "curl": curl(root + reverse("api-v1:workspaces"), body_of_form(form)),
+        "curl": curl(root + reverse(form.api), form.body()),
         "leaves_credentials_out": holds_credentials(str(form["repository"].value() or "")),
         "finds": form.finds,
+        "page": reverse(form.page),
     }
     if not form.chosen_flavor:
         return context
@@ -57,7 +57,9 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
         needs = foreseen.needs(actor, tenant, size.pool.cluster, mounts, form.own_paths)
     except Invalid as refusal:
         return context | {"fault": fault_of(refusal)}
-    forecast, others = estimate(tenant, actor.user, size, minutes, form.nodes, needs, is_bound=bool(mounts))
+    forecast, others = estimate(
+        tenant, actor.user, size, minutes, form.nodes, needs, is_bound=bool(mounts), priority=form.priority
+    )
     return context | {
         "forecast": forecast,
         "size": size,
@@ -71,7 +73,7 @@ def fault_of(refusal: Invalid) -> str:
     return next((text for texts in refusal.fields.values() for text in texts), refusal.message)
 
 
-def choices(pools: list[Found], form: LaunchForm, root: str) -> list[dict[str, Any]]:
+def choices(pools: list[Found], form: WorkloadForm, root: str) -> list[dict[str, Any]]:
     """Pools with such a GPU, and the form values that choose each, for a script and as a link."""
     fills = [{"flavor": FIND, "in_pool": one.size.pool.slug} for one in pools]
     here = link(form, root)
@@ -117,9 +119,9 @@ def what_is_left(actor: Actor, tenant: str) -> dict[str, Any]:
     }
 
 
-def link(form: LaunchForm, root: str) -> str:
+def link(form: WorkloadForm, root: str) -> str:
     """Return an address that fills in this form for somebody else."""
-    names = IN_LINKS + (FINDING if form.finds else ())
+    names = form.in_links + (FINDING if form.finds else ())
     values = {name: str(form[name].value() or "") for name in names}
     values["repository"] = without_credentials(values["repository"])
     said = {
@@ -127,4 +129,4 @@ def link(form: LaunchForm, root: str) -> str:
         for name, value in values.items()
         if value not in ("", "0", "False")
     }
-    return f"{root}{reverse('launch')}?{urlencode(said)}"
+    return f"{root}{reverse(form.page)}?{urlencode(said)}"

@@ -1,6 +1,6 @@
-"""First values of the launch form: from the last launch, from a workspace to launch again, or from a link.
+"""First values of a form: from a workspace or job whose settings are copied, or from a link.
 
-A link only fills in the form; it never launches. Anybody can write one, so each value passes its field's own check,
+A link only fills in the form; it starts nothing. Anybody can write one, so each value passes its field's own check,
 refused values are reported, and variables come by name alone: the reader gives their values.
 """
 
@@ -16,88 +16,88 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor
 from accounts.errors import NotThere
 from quotas.pools.needs import unit_memory_mib
-from storage.mounts.mounting import all_of, wished
 from workloads.asking import ENV_NAME, RESERVED_ENV
+from workloads.copies import Source, find
 from workloads.figures import number
+from workloads.models import Workload
+from workloads.sizes.choices import PoolChoice
 from workloads.sizes.parts import is_part, part_value
 from workloads.sizes.sizing import portion_of
-from workspaces import access
-from workspaces.api.representation import gpus
-from workspaces.launch.suggestions import PoolChoice
-from workspaces.models import Workspace
 
-from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
+from .forms import FIND, FINDING, MIB_PER_GIB, WorkloadForm
 
-# Fields in the form's own links. Not the environment: its values do not belong into links, and secrets least of all.
-IN_LINKS = ("tenant", "image", "flavor", "name", "disk_gib", "max_runtime_minutes", "repository")
-FROM_LINKS = (*IN_LINKS, *FINDING, "notify", "volumes")
 FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 # Names that choose the first values; `tenant` and `pool` are read before the form is made.
-OTHERS = ("again", "fresh", "pool", "env")
-# A link with one of these describes a whole launch: nothing of the reader's last launch may get into it.
-WHOLE_LAUNCH = frozenset({"image", "repository", "env"})
+OTHERS = ("again", "workspace", "job", "fresh", "pool", "env")
+# A link with one of these describes all: nothing of what the reader did last may get into it.
+WHOLE = frozenset({"image", "repository", "env", "command", "notebook", "sweep"})
 MOST_NOTES = 8
 LONGEST_QUOTE = 60
 
 
-def beginning(actor: Actor, link: Mapping[str, str]) -> tuple[Workspace | None, dict[str, Any], list[str]]:
-    """Return the workspace that the form is filled in from, its settings as first values, and notes for the reader."""
-    if "fresh" in link or ("again" not in link and describes_a_launch(link)):
-        return None, {}, []
-    if "again" not in link:
-        row = (
-            Workspace.objects.filter(owner=actor.user)
-            .select_related("tenant", "image", "flavor", "pool")
-            .first()
-        )
-        return row, settings_of(actor, row) if row else {}, []
+def copied(
+    actor: Actor, link: Mapping[str, str], kinds: Mapping[str, str]
+) -> tuple[str, Source | None, list[str]]:
+    """Return the name in the link that says what is copied ("" for none), its settings, and notes for the reader.
+
+    `kinds`: kind of workload by the name in a link.
+    """
+    name = next((name for name in kinds if name in link), "")
+    if not name:
+        return "", None, []
     try:
-        row = access.get(actor, UUID(link["again"]))
+        return name, find(kinds[name], actor, UUID(link[name])), []
     except (NotThere, ValueError):
-        return None, {}, [_("The workspace that this link copies does not exist.")]
-    volumes = [wish.key for _name, wish in wished(all_of([row.pk]).get(row.pk, ()))]
-    return row, settings_of(actor, row) | {"volumes": volumes}, []
+        return name, None, [_("What this link copies does not exist.")]
 
 
-def describes_a_launch(link: Mapping[str, str]) -> bool:
-    return not WHOLE_LAUNCH.isdisjoint(link)
+def describes_all(link: Mapping[str, str]) -> bool:
+    return not WHOLE.isdisjoint(link)
 
 
-def settings_of(actor: Actor, row: Workspace) -> dict[str, Any]:
-    """Settings of a workspace as first values, without secrets; environment and repository only for the owner."""
-    values: dict[str, Any] = {
-        "tenant": row.tenant.slug,
-        "image": row.image.slug,
-        "disk_gib": row.disk_mib // MIB_PER_GIB,
-        "max_runtime_minutes": row.max_runtime_minutes or "",
-        "notify": row.notify,
+def settings_of(source: Source) -> dict[str, Any]:
+    """Settings that workspaces and jobs share as first values, without secrets."""
+    return row_values(source.row, is_own=source.is_own) | {
+        "volumes": [wish.key for wish in source.wishes],
+        "connections": [str(pk) for pk in source.connections],
     }
-    if access.is_own(actor, row):
+
+
+def row_values(row: Workload, *, is_own: bool) -> dict[str, Any]:
+    """The same of a row without its volumes; environment and repository only for the owner."""
+    values: dict[str, Any] = {"tenant": row.tenant.slug, "image": row.image.slug}
+    if is_own:
         values["env"] = "\n".join(f"{name}={value}" for name, value in row.env.items())
         values["repository"] = row.repository
+    return values | size_values(row)
+
+
+def size_values(row: Workload) -> dict[str, Any]:
+    """First values that choose the row's size."""
     if row.flavor:
-        values["flavor"] = row.flavor.slug
-    elif is_part(row.pool, portion_of(row)):
-        values["flavor"] = part_value(row.pool, row.units)
-    elif row.units:
-        values |= {
-            "flavor": FIND,
-            "in_pool": row.pool.slug,
-            "gpus": gpus(row),
-            "gpu_memory_gb": unit_memory_mib(row.pool) * 2**20 // 10**9 or None,
-            "compute_capability": row.pool.compute_capability,
-            "cpu": number(row.cpu_millicores / 1000),
-            "memory_gib": row.memory_mib // MIB_PER_GIB,
-        }
-    return values
+        return {"flavor": row.flavor.slug}
+    if is_part(row.pool, portion_of(row)):
+        return {"flavor": part_value(row.pool, row.units)}
+    if not row.units:
+        return {}
+    return {
+        "flavor": FIND,
+        "in_pool": row.pool.slug,
+        "gpus": number(round(float(row.pool.gpus(row.units)), 4)),
+        "gpu_memory_gb": unit_memory_mib(row.pool) * 2**20 // 10**9 or None,
+        "compute_capability": row.pool.compute_capability,
+        "cpu": number(row.cpu_millicores / 1000),
+        "memory_gib": row.memory_mib // MIB_PER_GIB,
+    }
 
 
 def fill_in(
-    form: LaunchForm, link: Mapping[str, str], pools: Iterable[PoolChoice], variables: list[str]
+    form: WorkloadForm, link: Mapping[str, str], pools: Iterable[PoolChoice], variables: list[str]
 ) -> list[str]:
     """Put the link's values into the form's first values. Return notes about values that were refused."""
     notes = []
-    for name in FROM_LINKS:
+    from_links = (*form.in_links, *FINDING, "notify", "volumes")
+    for name in from_links:
         if name in link:
             try:
                 form.initial[name] = _cleaned(form, name, link[name])
@@ -115,12 +115,12 @@ def fill_in(
     notes += [
         _("The link also says “%(name)s”, which this form does not know.") % {"name": _quoted(name)}
         for name in link
-        if name not in FROM_LINKS and name not in OTHERS
+        if name not in from_links and name not in OTHERS
     ]
     return notes[:MOST_NOTES]
 
 
-def _cleaned(form: LaunchForm, name: str, text: str) -> Any:
+def _cleaned(form: WorkloadForm, name: str, text: str) -> Any:
     """Return the text as a first value. Raise ValidationError if the field refuses it."""
     field = form.fields[name]
     if "\0" in text:
@@ -136,14 +136,14 @@ def _cleaned(form: LaunchForm, name: str, text: str) -> Any:
     return value
 
 
-def _in_vain(form: LaunchForm, name: str, text: str, error: forms.ValidationError) -> str:
+def _in_vain(form: WorkloadForm, name: str, text: str, error: forms.ValidationError) -> str:
     quoted = {"field": form.fields[name].label, "value": _quoted(text)}
     if isinstance(form.fields[name], forms.ChoiceField) and name != "max_runtime_minutes":
         return _("%(field)s: the link says “%(value)s”, which you cannot choose here.") % quoted
     return _("%(field)s: the link says “%(value)s”. %(why)s") % {**quoted, "why": " ".join(error.messages)}
 
 
-def _fill_in_environment(form: LaunchForm, names: list[str]) -> list[str]:
+def _fill_in_environment(form: WorkloadForm, names: list[str]) -> list[str]:
     """Add the names of variables, for the reader to fill in. Return notes about refused names."""
     lines, notes = [], []
     for name in dict.fromkeys(names):

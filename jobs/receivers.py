@@ -1,0 +1,29 @@
+"""Receivers of signals from the rooms below: each marks jobs for a look."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from clusters.models import Cluster
+from quotas.models import Quota, TenantLimit
+
+from . import enqueue
+from .models import Job, Phase
+
+
+def on_share_changed(*, instance: Quota | TenantLimit, **_: object) -> None:
+    """Mark one job of the tenant per cluster: its look applies the changed ceiling of the namespace."""
+    own = up().filter(tenant=instance.tenant_id)
+    enqueue.look(
+        own.order_by("pool__cluster_id", "pk").distinct("pool__cluster_id").values_list("pk", flat=True)
+    )
+
+
+def on_networks_changed(*, cluster: Cluster, **_: object) -> None:
+    """Mark one job of each tenant that runs there: its look applies the tenant's network policy."""
+    there = up().filter(pool__cluster=cluster)
+    enqueue.look(there.order_by("tenant_id", "pk").distinct("tenant_id").values_list("pk", flat=True))
+
+
+def up() -> QuerySet[Job]:
+    return Job.objects.filter(phase__in=(Phase.STARTING, Phase.RUNNING), deleted_at=None)

@@ -1,0 +1,17 @@
+"""A job as a pattern for a workspace, or for another job."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from accounts.access import Actor
+from storage.mounts import mounting
+from workloads.copies import Source, source_of
+
+from . import access
+
+
+def find(actor: Actor, pk: UUID) -> Source:
+    row = access.get(actor, pk)
+    secrets = row.secret.clear_env() if access.is_own(actor, row) else None
+    return source_of(actor, row, mounting.mounts_of([row.pk]).get(row.pk, []), secrets)

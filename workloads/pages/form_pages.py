@@ -1,0 +1,142 @@
+"""Page with the form of a launch or a job, and the live answer beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from accounts.access import Actor, tenant_by_slug
+from accounts.errors import SHOWN_IN_PLACE
+from accounts.models import Tenant
+from accounts.once import done_once
+from accounts.rest.actors import actor_of
+from accounts.tenancy import current_tenant
+from storage import connections
+from storage.mounts import choosing
+from workloads.models import Image
+from workloads.sizes.choices import PoolChoice, launch_tenants, pool_choices
+
+from . import prefill
+from .answer import live_answer
+from .forms import WorkloadForm
+
+Form = TypeVar("Form", bound=WorkloadForm)
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """First values of a form. `is_copy`: of something that the link names. `context`: what the page says about that."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    is_copy: bool = False
+    context: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormPage(Generic[Form]):
+    """A form's page. `begin` gives its first values, `submit` does what it asks for and returns an id for `done`."""
+
+    form: type[Form]
+    section: str
+    template: str
+    same: str  # template of the same for scripts
+    no_tenant: str  # template for a person who may start nothing
+    begin: Callable[[Actor, Mapping[str, str]], Beginning]
+    submit: Callable[[Actor, Form], str]
+    done: str  # name of the page to go to
+
+    def respond(self, request: HttpRequest) -> HttpResponse:
+        actor = actor_of(request)
+        tenants = launch_tenants(request)
+        if not tenants:
+            return render(request, self.no_tenant, {"section": self.section})
+        if request.method == "GET":
+            return self._empty(request, actor, tenants)
+        tenant = among(tenants, request.POST.get("tenant"))
+        pools = pool_choices(actor, tenant)
+        form = self._form(actor, request.POST, {}, tenants, pools)
+        only_looks = "look" in request.POST  # the button for people without scripts
+        if form.is_valid() and not only_looks:
+            try:
+                return redirect(self.done, id=self._once(actor, form, request))
+            except SHOWN_IN_PLACE as refusal:
+                form.refuse(refusal)
+        context = {"form": form, "pools": pools, "tenants": tenants, "refused": not only_looks}
+        return self._page(request, actor, tenant, form, context, status=200 if only_looks else 422)
+
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        """Forecast for the form as it is filled in now. By POST: typed values do not belong in a log of addresses."""
+        actor = actor_of(request)
+        tenant = tenant_by_slug(actor, request.POST.get("tenant", ""))
+        form = self._form(actor, request.POST, {}, [tenant], pool_choices(actor, tenant))
+        form.is_valid()
+        context = live_answer(actor, tenant, form, root_of(request)) | {"same": self.same}
+        return render(request, "workloads/_answer_live.html", context)
+
+    def _empty(self, request: HttpRequest, actor: Actor, tenants: list[Tenant]) -> HttpResponse:
+        """Render the form, filled in by `begin` and by the link."""
+        link = {name: str(value) for name, value in request.GET.items()}
+        first = self.begin(actor, link)
+        chosen = current_tenant(request)
+        wanted = [link.get("tenant"), first.values.get("tenant")]
+        if chosen and not first.is_copy:
+            wanted.insert(1, chosen.slug)
+        tenant = among(tenants, *wanted)
+        pools = pool_choices(actor, tenant)
+        form = self._form(actor, None, first.values | {"tenant": tenant.slug}, tenants, pools)
+        notes = first.notes + prefill.fill_in(form, link, pools, request.GET.getlist("env"))
+        asked = self._form(actor, form.untouched(), {}, tenants, pools)
+        asked.is_valid()
+        context = {"form": form, "pools": pools, "tenants": tenants, "notes": notes}
+        context |= first.context | {"by_link": prefill.describes_all(link)}
+        return self._page(request, actor, tenant, asked, context)
+
+    def _form(
+        self, actor: Actor, data: Any, first: dict[str, Any], tenants: list[Tenant], pools: list[PoolChoice]
+    ) -> Form:
+        return self.form(
+            data,
+            first,
+            tenants=tenants,
+            images=list(Image.objects.filter(is_active=True)),
+            pools=pools,
+            volumes=choosing.offers(actor),
+            connections=connections.visible(actor),
+        )
+
+    def _once(self, actor: Actor, form: Form, request: HttpRequest) -> str:
+        """Do it. A second click on the button leads to the same; without the form's token it is done again."""
+
+        def work() -> str:
+            return self.submit(actor, form)
+
+        return done_once(actor.user, request.POST, work) if form.cleaned_data.get("once") else work()
+
+    def _page(
+        self,
+        request: HttpRequest,
+        actor: Actor,
+        tenant: Tenant,
+        asked: Form,
+        context: dict[str, Any],
+        status: int = 200,
+    ) -> HttpResponse:
+        """Render the whole page. `asked` is the form as it would be sent."""
+        answer = live_answer(actor, tenant, asked, root_of(request))
+        more = {"section": self.section, "same": self.same}
+        return render(request, self.template, more | context | answer, status=status)
+
+
+def among(tenants: list[Tenant], *wanted: str | None) -> Tenant:
+    """Return the first of the wanted tenants in which the person may start something, else any."""
+    by_slug = {tenant.slug: tenant for tenant in tenants}
+    return next((by_slug[slug] for slug in wanted if slug in by_slug), tenants[0])
+
+
+def root_of(request: HttpRequest) -> str:
+    return request.build_absolute_uri("/").rstrip("/")
