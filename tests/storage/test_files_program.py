@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from devcluster.testing.waiting import until
-from tests.shared.files.served import MIB, SECRET, Pod, served
+from tests.shared.files_pod import MIB, SECRET, Pod, served
 from tests.small_disk import small_disk
 
 

@@ -16,8 +16,7 @@ from accounts.credentials.secrets import decrypt
 from clusters.models import Cluster
 from tests.cast import Cast
 from tests.shared.sockets import in_thread
-from tests.workspaces.ways_in.jump_stage import Stage, staged
-from tests.workspaces.ways_in.openssh import says
+from tests.workspaces.ways_in.jump_stage import Stage, says, staged
 from workspaces.api.representation import with_related, workspace_json
 from workspaces.models import Workspace
 
