@@ -156,10 +156,9 @@ def bring_up(wanted: Wanted, pods: Sequence[Object], mirror: Mirror) -> None:
         settle_once_over(wanted, mirror)
     else:
         make_network(wanted, mirror)  # somebody may have deleted it
+        # To Kubernetes a deleted pod has not failed if its program left with 0
         if any(end_proven(pod) and not has_succeeded(pod) for pod in pods):
-            delete_running(
-                pods, mirror
-            )  # also where its program left with 0, which is no failure to Kubernetes
+            delete_running(pods, mirror)
         follow_start(wanted, pods, kept, mirror)
 
 

@@ -36,9 +36,7 @@ def note_pods(attempt: Attempt, pods: Sequence[Object]) -> None:
         if before is None or before["uid"] == uid or before["ended"]:
             members[key] = member(pod, before)
     unended = [one for one in members.values() if not one["ended"]]
-    if len(unended) < len(
-        members
-    ):  # the others fail because of a node that is out of order, which may be well soon
+    if len(unended) < len(members):  # some fail because of a node that is out of order, and may be well soon
         for one in unended:
             one["out_code"] = one["out_code"] or out_of_order(attempt.part.job, one["node"])
     if members == attempt.members:

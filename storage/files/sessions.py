@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -31,8 +32,12 @@ UP = (FilesPhase.STARTING, FilesPhase.READY)
 
 
 def open_one(volume: Volume) -> FilesSession | None:
-    """Return the volume's session that has not ended."""
-    return FilesSession.objects.filter(volume=volume, ended_at=None).select_related("by").first()
+    """Return the volume's session that has not ended, and that serves people."""
+    return _any_open(volume).filter(inspects=False).first()
+
+
+def _any_open(volume: Volume) -> QuerySet[FilesSession]:
+    return FilesSession.objects.filter(volume=volume, ended_at=None).select_related("by")
 
 
 def may_open(actor: Actor, volume: Volume, *, writes: bool = False) -> bool:
@@ -74,8 +79,9 @@ def start(actor: Actor, volume: Volume) -> tuple[FilesSession, bool]:
         list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))  # one at a time
         row = locked(Volume.objects.filter(pk=volume.pk).select_related("cluster")).get()
         refuse_binned(row)
-        there = open_one(row)
-        if there is not None and there.phase in UP:
+        _refuse_uninspected(row)
+        there = _any_open(row).first()
+        if there is not None and there.phase in UP and not there.inspects:
             touch(there)
             return there, False
         if there is not None:
@@ -130,6 +136,12 @@ def _waiting(volume: Volume) -> list[str]:
     return [_("a waiting request") for claim in claims if claim.reason_data.get("volume") == volume.name]
 
 
+def _refuse_uninspected(row: Volume) -> None:
+    if not row.is_inspected:
+        text = _("“%(volume)s” is adopted: its files are looked at first.") % {"volume": row.name}
+        raise Conflict("not_inspected", text, _("See on its page what the inspection says."))
+
+
 def _refuse_unready(row: Volume) -> None:
     if not row.cluster.files_image:
         raise Conflict(
@@ -137,9 +149,6 @@ def _refuse_unready(row: Volume) -> None:
             _("The cluster %(cluster)s has no image that serves files.") % {"cluster": row.cluster.name},
             _("An admin can name one in the cluster's settings, under Images."),
         )
-    if not row.is_inspected:
-        text = _("“%(volume)s” is adopted: its files are looked at first.") % {"volume": row.name}
-        raise Conflict("not_inspected", text, _("See on its page what the inspection says."))
     if row.phase in (Phase.FAILED, Phase.DELETING):
         text = _("“%(volume)s” cannot be mounted.") % {"volume": row.name}
         raise Conflict("volume_unusable", text, _("See on its page what is wrong."))

@@ -19,7 +19,9 @@ from tests.shared.driving_jobs import attempts as attempts_of
 
 def ended(code: int, message: str | None = None) -> dict[str, Any]:
     terminated = {"exitCode": code} | ({"message": message} if message else {})
-    return {"status": {"containerStatuses": [{"name": "job", "state": {"terminated": terminated}}]}}
+    status: dict[str, Any] = {"phase": "Failed" if code else "Succeeded", "startTime": "2026-11-27T12:00:00Z"}
+    status["containerStatuses"] = [{"name": "job", "state": {"terminated": terminated}}]
+    return {"metadata": {"name": "job", "uid": "a"}, "spec": {}, "status": status}
 
 
 @pytest.mark.parametrize(

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from accounts.credentials import tokens
-from accounts.models import APIToken, Scope, SSHKey, Tenant
-from jobs.models import Job
+from accounts.models import Scope
 from tests.cast import make_cast
+from tests.portal.hostile import GOOD, everything, job, of, raw
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
-from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
 
-GOOD = {"tenant": "demo", "name": "exp-1", "image": "jupyter", "flavor": "a100-1"}
 SIZED = {"tenant": "demo", "name": "exp-1", "image": "jupyter", "pool": "a100", "gpus": 1}
 RSA_1024 = (
     "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7yn3bRHQ5FHMQ3ZfxE4Rf6e0m2KcHbQ1Q0o5mmnEhqs0gcxUVnRMmjBGrZ8zb1dZ0n2Kf"
@@ -30,17 +26,8 @@ RSA_1024 = (
 )
 
 
-def of(*values: Any) -> tuple[Any, ...]:
-    """Return the values, of any type."""
-    return values
-
-
 def launch(**changes: Any) -> tuple[str, str, Any]:
     return "POST", "workspaces/", GOOD | changes
-
-
-def job(**changes: Any) -> tuple[str, str, Any]:
-    return "POST", "jobs/", GOOD | {"command": ["train"]} | changes
 
 
 def sized(**changes: Any) -> tuple[str, str, Any]:
@@ -179,14 +166,6 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
         yield Scene(str(make_workspace(cast, cast.alice).pk), secret)
 
 
-def everything() -> tuple[int, ...]:
-    """Return the number of rows of each kind that is asked for here."""
-    tables = [kind._meta.db_table for kind in (Workspace, Job, SSHKey, Tenant, APIToken)]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables))
-        return tuple(cursor.fetchone())
-
-
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_each_is_refused_in_words(scene: Scene, number: int) -> None:
     method, path, body = HOSTILE[number]
@@ -198,10 +177,6 @@ def test_each_is_refused_in_words(scene: Scene, number: int) -> None:
     assert error["message"]
     assert error["hint"]
     assert everything() == before
-
-
-def raw(body: Any) -> bytes:
-    return b"" if body is None else json.dumps(body).encode("utf-8", "surrogatepass")
 
 
 def test_a_body_that_is_no_json_too_deep_or_too_large_is_refused(scene: Scene) -> None:

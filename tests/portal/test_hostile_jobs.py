@@ -12,7 +12,7 @@ from pytest_django import DjangoDbBlocker
 from accounts.credentials import tokens
 from accounts.models import Scope, User
 from tests.cast import make_cast
-from tests.portal.test_hostile_inputs import everything, job, of, raw
+from tests.portal.hostile import everything, job, of, raw
 from tests.shared.job_rows import make_job
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows

@@ -22,7 +22,7 @@ from monitoring.models import AgentState, Trouble
 from quotas import admission, enqueue
 from tests.cast import make_cast
 from tests.shared.job_rows import end_in_rows, make_job
-from tests.shared.metrics_page import samples
+from tests.shared.parsed import samples
 from vitals import figures, pulse
 from vitals.models import Figure, Process
 from workloads.sizes.sizing import SizeAsked

@@ -24,9 +24,9 @@ from storage.files import door, sessions
 from storage.models import FilesSession, Volume
 from tests.cast import Cast
 from tests.shared.clients import EVERY_SCOPE
+from tests.shared.files_pod import MIB, TOKEN, Pod, served
 from tests.shared.sockets import in_thread, until
 from tests.shared.web import berth
-from tests.storage.served import MIB, TOKEN, Pod, served
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
 

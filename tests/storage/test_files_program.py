@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from devcluster.testing.waiting import until
+from tests.shared.files_pod import MIB, SECRET, Pod, served
 from tests.small_disk import small_disk
-from tests.storage.served import MIB, SECRET, Pod, served
 
 
 @pytest.fixture

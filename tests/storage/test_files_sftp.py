@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.storage.served import SECRET, TOKEN, Pod, served
+from tests.shared.files_pod import SECRET, TOKEN, Pod, served
 
 pytestmark = pytest.mark.skipif(shutil.which("sftp") is None, reason="there is no OpenSSH client here")
 # In place of ssh: it opens the connection as Berth's jump does, and passes bytes.

@@ -23,7 +23,7 @@ from storage.models import Phase, StorageSpan, Volume
 from tests.admin_forms import text_of
 from tests.cast import Cast
 from tests.shared.clients import browser
-from tests.shared.tables import csv_of
+from tests.shared.parsed import csv_of
 
 pytestmark = pytest.mark.django_db
 

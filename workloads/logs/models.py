@@ -70,7 +70,7 @@ class LogChunk(models.Model):
     last_at = models.DateTimeField()
     text_bytes = models.PositiveIntegerField()
     stored_bytes = models.PositiveIntegerField(help_text=_("What it takes in the table, roughly."))
-    grams = models.BinaryField(help_text=_("Bits of the three-byte sequences in its words: chunks.py."))
+    grams = models.BinaryField(help_text=_("Bits of the byte sequences in its words: chunks.py."))
     lines = models.BinaryField(help_text=_("Times and texts of its lines: chunks.py."))
 
     class Meta:

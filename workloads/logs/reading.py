@@ -19,7 +19,6 @@ from django.db.models import F, Func, IntegerField, Q, Value
 
 from .chunks import bits_of, folded, holds, unpack
 from .models import LogChunk
-from .store import times
 
 MOST_CHUNKS = 600
 FIRST_CHUNKS, NEXT_CHUNKS = 16, 96
@@ -56,8 +55,7 @@ class Cursor(NamedTuple):
         return cls(us, stream, number)
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """Stored line with whose it is."""
 
     at: datetime
@@ -67,7 +65,7 @@ class Shown:
     holder_kind: str
     holder_id: UUID
     run: UUID
-    index: int
+    index: int  # type: ignore[assignment]  # hides a method of tuples
     attempt: int
 
     @property
@@ -138,7 +136,7 @@ def page(wanted: Wanted, after: Cursor | None, limit: int) -> Page:
             break
         if needle and not holds(bytes(chunk.lines), needle):
             continue
-        new = ((order.key(line.cursor), line) for line in lines_of(chunk) if _is_wanted(line, wanted))
+        new = ((order.key(line.cursor), line) for line in lines_of(chunk, needle) if _is_within(line, wanted))
         kept += [one for one in new if begin is None or one[0] > begin]
         kept = sorted(kept, key=itemgetter(0))[: limit + 1]
     lines = [line for _, line in kept[:limit]]
@@ -151,23 +149,26 @@ def last(wanted: Wanted, limit: int) -> list[Shown]:
     return page(newest, None, limit).lines[::-1]
 
 
-def lines_of(chunk: LogChunk) -> list[Shown]:
-    entries, stream = unpack(bytes(chunk.lines)), chunk.stream
-    return [
-        Shown(
-            at, entry.text, chunk.first_line + number, stream.pk,
-            stream.holder_kind, stream.holder_id, stream.run, stream.index, stream.attempt,
-        )
-        for number, (entry, at) in enumerate(zip(entries, times(entries, chunk.first_at), strict=True))
-    ]  # fmt: skip
+def lines_of(chunk: LogChunk, needle: str = "") -> list[Shown]:
+    """Return the lines of a chunk, or those that hold a folded text. Times never go back, as when they were stored."""
+    stream, found = chunk.stream, []
+    us = microseconds(chunk.first_at)
+    for number, (ns, text) in enumerate(unpack(bytes(chunk.lines)), chunk.first_line):
+        us = max(us, ns // 1000)
+        if not needle or needle in folded(text):
+            found.append(
+                Shown(
+                    EPOCH + timedelta(microseconds=us), text, number, stream.pk,
+                    stream.holder_kind, stream.holder_id, stream.run, stream.index, stream.attempt,
+                )
+            )  # fmt: skip
+    return found
 
 
-def _is_wanted(line: Shown, wanted: Wanted) -> bool:
-    if (wanted.since is not None and line.at < wanted.since) or (
-        wanted.until is not None and line.at >= wanted.until
-    ):
-        return False
-    return not wanted.search or folded(wanted.search) in folded(line.text)
+def _is_within(line: Shown, wanted: Wanted) -> bool:
+    return (wanted.since is None or line.at >= wanted.since) and (
+        wanted.until is None or line.at < wanted.until
+    )
 
 
 def _chunks(wanted: Wanted, after: Cursor | None) -> Iterator[LogChunk]:

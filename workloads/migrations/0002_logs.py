@@ -150,7 +150,7 @@ class Migration(migrations.Migration):
                         (
                             "grams",
                             models.BinaryField(
-                                help_text="Bits of the three-byte sequences in its words: chunks.py."
+                                help_text="Bits of the byte sequences in its words: chunks.py."
                             ),
                         ),
                         ("lines", models.BinaryField(help_text="Times and texts of its lines: chunks.py.")),

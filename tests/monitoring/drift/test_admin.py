@@ -13,7 +13,7 @@ from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
 from tests.monitoring.drift.findings import PAGE, finding
 from tests.shared.clients import browser
-from tests.shared.metrics_page import samples
+from tests.shared.parsed import samples
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 

@@ -17,9 +17,9 @@ from quotas.accounting import used
 from quotas.models import Budget, Claim, LedgerEntry
 from tests.admin_forms import text_of
 from tests.shared.clients import browser
+from tests.shared.parsed import csv_of
 from tests.shared.runs import ran, run_of
 from tests.shared.stage import Stage
-from tests.shared.tables import csv_of
 
 pytestmark = pytest.mark.django_db
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from aiohttp import web
+from kubernetes.client import ApiClient, Configuration
 
 from clusters.api import Api
 from clusters.log_streams import LogStreams
-from tests.clusters.stub import api_at
+from clusters.transport import Transport
 from workloads.logs.chunks import Entry
 from workloads.logs.intake import SECOND, nanoseconds
 
@@ -70,8 +71,8 @@ async def serving(server: LogServer) -> AsyncIterator[LogStreams]:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    api: Api = api_at(runner.addresses[0][1])
-    streams = LogStreams(api)
+    configuration = Configuration(host=f"http://127.0.0.1:{runner.addresses[0][1]}")
+    streams = LogStreams(Api(Transport(ApiClient(configuration))))
     try:
         yield streams
     finally:

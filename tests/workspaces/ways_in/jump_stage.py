@@ -126,3 +126,16 @@ async def staged(cast: Cast) -> AsyncIterator[Stage]:
         yield Stage(cast, upstream, workspace, port, host_key, keys, rows)
     server.close()
     await in_thread(connections.close_all)()
+
+
+async def says(*words: str, given: bytes = b"") -> str:
+    """Run a program; return what it wrote."""
+    process = await asyncio.create_subprocess_exec(
+        *words,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(given), 30)
+    assert process.returncode == 0, err.decode()
+    return out.decode()

@@ -18,10 +18,9 @@ from accounts.models import Membership, SSHKey
 from storage.models import FilesPhase, FilesSession, Volume
 from tests.cast import Cast
 from tests.shared.clients import browser
+from tests.shared.files_pod import TOKEN, served
 from tests.shared.sockets import in_thread
-from tests.storage.served import TOKEN, served
-from tests.workspaces.ways_in.jump_stage import Stage, staged
-from tests.workspaces.ways_in.test_ssh_jump_openssh import says
+from tests.workspaces.ways_in.jump_stage import Stage, says, staged
 from workspaces.ssh_jump import files
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]

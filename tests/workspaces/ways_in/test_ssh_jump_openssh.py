@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import shutil
 from collections.abc import AsyncIterator
@@ -17,7 +16,7 @@ from accounts.credentials.secrets import decrypt
 from clusters.models import Cluster
 from tests.cast import Cast
 from tests.shared.sockets import in_thread
-from tests.workspaces.ways_in.jump_stage import Stage, staged
+from tests.workspaces.ways_in.jump_stage import Stage, says, staged
 from workspaces.api.representation import with_related, workspace_json
 from workspaces.models import Workspace
 
@@ -80,18 +79,6 @@ def home(stage: Stage, tmp_path: Path) -> Path:
         f"    UserKnownHostsFile {tmp_path}/known\n    StrictHostKeyChecking accept-new\n"
     )
     return tmp_path
-
-
-async def says(*words: str, given: bytes = b"") -> str:
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await asyncio.wait_for(process.communicate(given), 30)
-    assert process.returncode == 0, err.decode()
-    return out.decode()
 
 
 def fingerprints(home: Path) -> set[str]:
