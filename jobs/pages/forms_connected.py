@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from django import forms
@@ -16,6 +16,8 @@ from jobs.models import Framework, Job, On
 from jobs.runs import following, publishing
 from jobs.runs.following import After
 from jobs.submit import Distributed
+from storage.models import LATEST
+from storage.mounts import choosing
 from storage.mounts.mounting import MountWish
 from workloads.models import Exposition
 from workloads.pages.bodies import filled
@@ -107,6 +109,10 @@ class ConnectedForm(WorkloadForm):
     )
 
     def __init__(self, data: Any, initial: dict[str, Any], **options: Any) -> None:
+        named = data.getlist("after") if data else initial.get("after") or ()
+        jobs = following.candidates(options["actor"], options["tenants"], uuids(named))
+        self.writers = {job.pk: job.writes_id for job in jobs if job.writes_id}
+        options["volumes"] = choosing.with_latest(options["volumes"], self.writers.values())
         super().__init__(data, initial, **options)
         writable = {one.wish.volume: one.name for one in self.offers.values() if not one.wish.read_only}
         self._choose(
@@ -115,8 +121,6 @@ class ConnectedForm(WorkloadForm):
         )
         datasets = publishing.candidates(self.actor, self.tenants)
         self._choose("writes", [("", gettext("No dataset")), *((str(one.pk), one.name) for one in datasets)])
-        named = data.getlist("after") if data else self.initial.get("after") or ()
-        jobs = following.candidates(self.actor, self.tenants, uuids(named))
         self._choose("after", [(str(job.pk), self._about(job)) for job in jobs])
 
     def _about(self, job: Job) -> str:
@@ -145,8 +149,13 @@ class ConnectedForm(WorkloadForm):
         return self.cleaned_data.get("nodes") or 1
 
     def mounts(self) -> list[MountWish]:
-        """Return the volumes that are chosen, and the dataset that it writes."""
-        chosen, dataset = super().mounts(), self.cleaned_data.get("writes")
+        """Return the chosen volumes, also with versions still to come, and the dataset that it writes."""
+        promised = {self.writers.get(job) for job in self.cleaned_data.get("after") or ()}
+        chosen = [
+            replace(wish, is_promised=wish.version == LATEST and wish.volume in promised)
+            for wish in super().mounts()
+        ]
+        dataset = self.cleaned_data.get("writes")
         if dataset is None or any(wish.volume == dataset for wish in chosen):
             return chosen
         offered = (offer.wish for offer in self.offers.values())

@@ -162,6 +162,20 @@ def test_datasets_to_write_are_those_that_the_person_may_publish(
     assert offered(bob.get("/jobs/new/"), "writes") == ["", str(data.pk), str(hers.pk)]
 
 
+def test_the_latest_version_can_be_one_that_a_job_before_it_will_publish(
+    cast: Cast, bob: Client, data: Volume
+) -> None:
+    latest = f"{data.pk}:v"
+    assert latest not in offered(bob.get("/jobs/new/"), "volumes")
+    writer = make_job(cast, cast.bob, "writer", writes=data.pk)
+    assert latest in offered(bob.get("/jobs/new/"), "volumes")
+    asked = {"volumes": latest, "after": [str(writer.pk)]}
+    assert "fault" not in bob.post("/jobs/new/answer/", GOOD | asked).context
+    shown = told(cast, posted(bob, **asked))
+    assert [(one["volume"], one["version"]) for one in shown["volumes"]] == [(str(data.pk), "latest")]
+    assert faulty(bob.post("/jobs/new/", GOOD | {"volumes": latest})) == {"volumes"}
+
+
 def test_a_link_and_a_duplicate_keep_them(cast: Cast, bob: Client, data: Volume) -> None:
     asked = RANKS | {
         "checkpoints": str(data.pk), "writes": str(data.pk), "volumes": f"{data.pk}:w", "metrics_port": "9100"
