@@ -41,7 +41,7 @@ def test_who_is_no_longer_an_admin_is_told_to_what_they_have_open(people: People
     boss = User.objects.create_user("boss", is_staff=True)
     form = {"username": person.username, "email": person.email, "is_active": "on", "language": "en"}
     form |= {"initial-is_active": "True", "initial-is_staff": "True"}
-    parts = ("memberships", "workspaces", "tokens", "ssh_keys")
+    parts = ("memberships", "workspaces", "jobs", "tokens", "ssh_keys")
     form |= {f"{part}-{count}_FORMS": "0" for part in parts for count in ("TOTAL", "INITIAL")}
     with heard(signals.access_changed) as told:
         answer = browser(Actor(boss)).post(f"/admin/accounts/user/{person.pk}/change/", form)
@@ -69,7 +69,11 @@ def test_deactivating_people_is_recorded_and_spares_oneself(people: People) -> N
 def inline(people: People, *rows: dict[str, Any]) -> dict[str, Any]:
     """The tenant's form as the browser sends it, with these membership rows."""
     form = {"name": "Demo", "memberships-TOTAL_FORMS": len(rows)}
-    form |= {f"{other}-{count}_FORMS": 0 for other in ("quotas", "limit") for count in ("TOTAL", "INITIAL")}
+    form |= {
+        f"{other}-{count}_FORMS": 0
+        for other in ("quotas", "limit", "log_limit")
+        for count in ("TOTAL", "INITIAL")
+    }
     form["memberships-INITIAL_FORMS"] = sum("id" in row for row in rows)
     for number, row in enumerate(rows):
         form |= {f"memberships-{number}-{name}": value for name, value in row.items()}

@@ -25,7 +25,7 @@ CHUNKS = """
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0006_notices_of_jobs"),
+        ("accounts", "0001_initial"),
         ("workloads", "0001_initial"),
     ]
 

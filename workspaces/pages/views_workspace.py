@@ -100,6 +100,7 @@ def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
     reads_logs = access.may_manage(actor, workspace)
     manages = is_there and reads_logs
     runs_own = manages and access.is_own(actor, workspace)
+    launches = reads_logs or access.may_launch(actor, workspace.tenant)
     wanted = workspace.desired == Desired.RUNNING
     rests = workspace.phase in (Phase.STOPPED, Phase.FAILED) or not is_there
     return {
@@ -108,8 +109,8 @@ def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
         "restart": runs_own and wanted and workspace.phase in (Phase.READY, Phase.STARTING),
         "extend": manages and wanted and workspace.stops_at is not None,
         "delete": manages,
-        "launch_again": rests and access.may_launch(actor, workspace.tenant),
-        "run_as_job": is_there and access.may_launch(actor, workspace.tenant),
+        "launch_again": rests and launches,
+        "run_as_job": is_there and launches,
         "logs": reads_logs,
     }
 

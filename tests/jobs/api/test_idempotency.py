@@ -27,13 +27,15 @@ REQUESTS: dict[str, tuple[str, bool, Any]] = {
     "jobs/<uuid:id>/stop-rest/": ("POST", False, None),
 }
 # It may be repeated: a value that was taken is not taken again.
+# It makes a job as the first address does.
+OF_WORKSPACES = {"workspaces/<uuid:id>/job/"}
 OTHERS = {"jobs/<uuid:id>/metrics/"}
 
 
 def test_each_address_that_changes_a_job_is_here() -> None:
     views = {str(address.pattern): vars(address.callback)["view_class"] for address in urlpatterns}
     writing = {path for path, view in views.items() if hasattr(view, "post") or hasattr(view, "delete")}
-    assert writing == {*REQUESTS, *OTHERS}
+    assert writing == {*REQUESTS, *OF_WORKSPACES, *OTHERS}
 
 
 def effects() -> dict[str, Any]:

@@ -190,7 +190,7 @@ def test_the_last_owner_of_a_tenant_stays(cast: Cast, admin: Client) -> None:
     owner = cast.demo.memberships.get(role="owner")
     form = {
         "name": "Demo",
-        **empty("memberships", "quotas", "limit"),
+        **empty("memberships", "quotas", "limit", "log_limit"),
         "memberships-TOTAL_FORMS": "1",
         "memberships-INITIAL_FORMS": "1",
         "memberships-0-id": str(owner.pk),

@@ -86,6 +86,7 @@ def test_no_module_encrypts_what_the_command_does_not_know() -> None:
         "jobs/runs/lifecycle.py",
         "jobs/submit.py",
         "storage/connections.py",
+        "storage/files/inspecting.py",
         "storage/files/sessions.py",
         "workspaces/launch/keys.py",
         "workspaces/ssh_jump/host_key.py",

@@ -355,6 +355,7 @@ def test_a_person_reads_so_many_logs_at_once_and_others_still_read(cast: Cast) -
     assert not text._readers
 
 
+@pytest.mark.django_db(transaction=True)  # a page is read after another, each with a connection of its own
 def test_an_answer_ends_at_its_largest_size_and_says_so(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "LARGEST_ANSWER_BYTES", 2**20)
     workspace = make_workspace(cast, cast.bob)
