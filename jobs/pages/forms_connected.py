@@ -57,6 +57,7 @@ class ConnectedForm(WorkloadForm):
             (Framework.TORCHRUN, _("torchrun starts the processes")),
             (Framework.RANKS, _("The command starts once for each rank")),
         ],
+        help_text=_("With torchrun, the command begins with your script, such as train.py."),
     )
     nodes = forms.IntegerField(
         label=_("Nodes"),
