@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, role_in, visible_tenants
@@ -33,6 +34,14 @@ def may_manage(actor: Actor, volume: Volume) -> bool:
     """Return True if the actor may change, delete and hand on the volume: its owner, or an owner of the tenant."""
     role = role_in(actor, volume.tenant)
     return role == Role.OWNER or (volume.owner_id == actor.user.pk and role == Role.MEMBER)
+
+
+def manageable(actor: Actor, tenants: Iterable[Tenant]) -> QuerySet[Volume]:
+    """Volumes of these tenants that the actor may manage. The actor is a member or owner of each tenant."""
+    tenants = list(tenants)
+    owned = [tenant for tenant in tenants if role_in(actor, tenant) == Role.OWNER]
+    theirs = Q(owner=actor.user) | Q(tenant__in=owned)
+    return visible(actor).filter(theirs, tenant__in=tenants)
 
 
 def require_create(actor: Actor, tenant: Tenant) -> None:

@@ -16,6 +16,8 @@ from workloads.longest import LONGEST_MINUTES
 from workloads.pages.bodies import body_of_form, filled
 from workloads.pages.forms import WorkloadForm, plain_text
 
+from .forms_connected import CONNECTED, ConnectedForm
+
 PROGRAMS = {"command": _("Command"), "script": _("Script"), "notebook": _("Notebook")}
 MOST_CODES = 255
 
@@ -60,12 +62,13 @@ class SweepField(forms.CharField):
         return sweep
 
 
-class JobForm(WorkloadForm):
+class JobForm(ConnectedForm):
     page = "job-new"
     api = "api-v1:jobs"
     in_links = (
         "tenant", "image", "flavor", "name", "program", "command", "notebook", "completions", "parallelism",
-        "sweep", "retries", "final_exit_codes", "max_runtime_minutes", "ttl_hours", "repository",
+        "sweep", "retries", "final_exit_codes", "max_runtime_minutes", "ttl_hours", "repository", "volumes",
+        *CONNECTED,
     )  # fmt: skip
     folded = (*WorkloadForm.folded, "final_exit_codes", "ttl_hours")
     without_end = _("No limit")
@@ -197,6 +200,7 @@ class JobForm(WorkloadForm):
         return JobSpec(
             **self.common(),
             **self.asked(),
+            **self.connected(),
             completions=1 if data["sweep"] else data["completions"] or 1,
             parallelism=data["parallelism"] or 1,
             retries=data["retries"],
@@ -214,4 +218,4 @@ class JobForm(WorkloadForm):
             parts = {"sweep": {name: sweep, "parallelism": parallelism}}
         few = {"retries": data.get("retries", 3), "ttl_hours": data.get("ttl_hours")}
         codes = filled(final_exit_codes=data.get("final_exit_codes"))
-        return body_of_form(self) | filled(**self.asked()) | parts | few | codes
+        return body_of_form(self) | filled(**self.asked()) | parts | few | codes | self.connected_body()

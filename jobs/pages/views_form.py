@@ -14,13 +14,14 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import Actor
-from jobs import programs, sweeps
+from jobs import access, programs, sweeps
 from jobs.models import Job
 from jobs.submit import submit
 from workloads.pages import prefill
 from workloads.pages.form_pages import Beginning, FormPage
 
 from .forms import JobForm
+from .forms_connected import uuids
 
 COPIED = {"again": "job", "workspace": "workspace"}
 
@@ -44,9 +45,10 @@ def answer(request: HttpRequest) -> HttpResponse:
 def begin(actor: Actor, link: Mapping[str, str]) -> Beginning:
     """Fill the form in from another job, or from the workspace in which the program was tried."""
     copies, source, notes = prefill.copied(actor, link, COPIED)
+    first = waits_for(actor, link)
     if source is None:
-        return Beginning({"name": "train"}, notes)
-    values = prefill.settings_of(source) | {"name": source.row.name}
+        return Beginning({"name": "train"} | first, notes, is_copy=bool(first))
+    values = first | prefill.settings_of(source) | {"name": source.row.name}
     if source.left_out:
         notes.append(
             _("Volumes that you cannot mount were left out: %(names)s.")
@@ -55,6 +57,13 @@ def begin(actor: Actor, link: Mapping[str, str]) -> Beginning:
     if isinstance(source.row, Job):
         values |= own_values(source.row, source.is_own)
     return Beginning(values, notes, is_copy=True, context={"like": source.row, "copies": copies})
+
+
+def waits_for(actor: Actor, link: Mapping[str, str]) -> dict[str, Any]:
+    """Return the jobs of the link that the new one is to wait for, and their tenant."""
+    named = uuids(link.get("after", "").split(","))
+    jobs = list(access.visible(actor).filter(pk__in=named, deleted_at=None).select_related("tenant"))
+    return {"after": [str(job.pk) for job in jobs], "tenant": jobs[0].tenant.slug} if jobs else {}
 
 
 def own_values(row: Job, is_own: bool) -> dict[str, Any]:
@@ -68,6 +77,13 @@ def own_values(row: Job, is_own: bool) -> dict[str, Any]:
         "ttl_hours": row.ttl_hours,
         "max_runtime_minutes": row.max_runtime_minutes or "",
         "notify": row.notify,
+        "framework": row.framework,
+        "nodes": row.nodes,
+        "processes_per_node": row.processes_per_node,
+        "checkpoints": str(row.checkpoints or ""),
+        "writes": str(row.writes_id or ""),
+        "metrics_port": row.metrics_port,
+        "metrics_path": row.metrics_path,
     }
     return values | (program_values(row) if is_own else {})
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
@@ -31,6 +34,7 @@ from . import parts
 MOST = 20  # jobs that one waits for
 MOST_HELD = 500  # jobs of a person that wait for others
 NAMED = 5
+RECENT = timedelta(days=7)
 WAITS = "waits_for_jobs"
 NOT_STARTED, NO_VERSION = "not_started", "no_version_to_read"
 GIVEN_UP = (NOT_STARTED, NO_VERSION)
@@ -72,6 +76,16 @@ def dependencies_of(jobs: Iterable[UUID]) -> list[Dependency]:
 
 
 # --- a new job
+
+
+def candidates(actor: Actor, tenants: Iterable[Tenant], named: Iterable[UUID]) -> list[Job]:
+    """Return jobs for a form to offer: the newest that are not over or succeeded lately, and the named ones."""
+    rows = access.visible(actor).filter(tenant__in=list(tenants), deleted_at=None)
+    rows = rows.exclude(desired=Desired.DELETED).select_related("tenant").order_by("-created_at", "pk")
+    lately = Q(phase=Phase.SUCCEEDED, ended_at__gt=timezone.now() - RECENT)
+    newest = list(rows.filter(Q(ended_at=None) | lately)[:MOST])
+    offered = {job.pk for job in newest}
+    return newest + [job for job in rows.filter(pk__in=list(named)[:MOST]) if job.pk not in offered]
 
 
 def check(actor: Actor, tenant: Tenant, wishes: Sequence[After]) -> list[tuple[Job, str]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
@@ -12,7 +14,7 @@ from accounts.models import Tenant
 from jobs.changing import add_event
 from jobs.models import Job, PartPhase
 from storage import access, copies
-from storage.models import Kind, Volume
+from storage.models import Kind, Phase, Volume
 from storage.sources import refuse_uncopied
 
 from . import parts
@@ -34,6 +36,12 @@ def check(actor: Actor, tenant: Tenant, volume_id: UUID) -> Volume:
     if volume.bound_to:  # else the job's own first run binds it
         refuse_uncopied(volume)
     return volume
+
+
+def candidates(actor: Actor, tenants: Iterable[Tenant]) -> QuerySet[Volume]:
+    """Datasets that a new job of the actor in one of these tenants may write, by name."""
+    theirs = access.manageable(actor, tenants).filter(kind=Kind.DATASET, bin_until=None)
+    return theirs.exclude(phase__in=(Phase.FAILED, Phase.DELETING)).order_by("name", "pk")
 
 
 def _invalid(text: str) -> Invalid:

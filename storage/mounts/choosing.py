@@ -98,6 +98,16 @@ def _way(version: str, *, read_only: bool) -> str:
     return _("read-only") if read_only else _("read and write")
 
 
+def with_latest(offers: Mapping[str, Offer], volumes: Iterable[UUID]) -> dict[str, Offer]:
+    """Return the offers, with the latest version of these volumes as far as they may be read: one will be published."""
+    found = dict(offers)
+    for volume in volumes:
+        if (read := offers.get(MountWish(volume=volume, path="").key)) is not None:
+            latest = replace(read, how=_way(LATEST, read_only=True), wish=replace(read.wish, version=LATEST))
+            found.setdefault(latest.wish.key, latest)
+    return found
+
+
 def offers_for(
     actor: Actor, tenant: Tenant, cluster: Cluster, mounts: Iterable[Mount]
 ) -> tuple[dict[str, Offer], list[str]]:

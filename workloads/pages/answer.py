@@ -46,7 +46,7 @@ def live_answer(actor: Actor, tenant: Tenant, form: WorkloadForm, root: str) -> 
     if form.size_faults:
         return context | {"fault": form.size_faults[0]}
     asked = form.size()
-    pools = found(tenant, form.needed(), form.nodes) if form.finds else []
+    pools = found(tenant, form.needed(), form.pool_nodes) if form.finds else []
     try:
         size = pools[0].size if pools and asked.gpu else resolve(tenant, asked)
     except Invalid as refusal:
@@ -58,8 +58,9 @@ def live_answer(actor: Actor, tenant: Tenant, form: WorkloadForm, root: str) -> 
     except Invalid as refusal:
         return context | {"fault": fault_of(refusal)}
     forecast, others = estimate(
-        tenant, actor.user, size, minutes, form.nodes, needs, is_bound=bool(mounts), priority=form.priority
-    )
+        tenant, actor.user, size, minutes, form.pool_nodes, needs,
+        is_bound=bool(mounts), priority=form.priority, several=form.several,
+    )  # fmt: skip
     return context | {
         "forecast": forecast,
         "size": size,
@@ -122,7 +123,7 @@ def what_is_left(actor: Actor, tenant: str) -> dict[str, Any]:
 def link(form: WorkloadForm, root: str) -> str:
     """Return an address that fills in this form for somebody else."""
     names = form.in_links + (FINDING if form.finds else ())
-    values = {name: str(form[name].value() or "") for name in names}
+    values = {name: _as_text(form[name].value()) for name in names}
     values["repository"] = without_credentials(values["repository"])
     said = {
         name: "1" if value == "True" else value
@@ -130,3 +131,8 @@ def link(form: WorkloadForm, root: str) -> str:
         if value not in ("", "0", "False")
     }
     return f"{root}{reverse(form.page)}?{urlencode(said)}"
+
+
+def _as_text(value: Any) -> str:
+    """Return a field's value as a link has it: of several, with commas between them."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value or "")

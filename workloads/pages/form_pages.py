@@ -102,6 +102,7 @@ class FormPage(Generic[Form]):
         return self.form(
             data,
             first,
+            actor=actor,
             tenants=tenants,
             images=list(Image.objects.filter(is_active=True)),
             pools=pools,

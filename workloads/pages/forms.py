@@ -13,6 +13,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts.access import Actor
 from accounts.errors import Refusal
 from accounts.forms import show_refusal
 from accounts.models import Tenant
@@ -176,6 +177,7 @@ class WorkloadForm(forms.Form):
         data: QueryDict | None,
         initial: dict[str, Any],
         *,
+        actor: Actor,
         tenants: Sequence[Tenant],
         images: Sequence[Image],
         pools: Sequence[PoolChoice],
@@ -187,11 +189,12 @@ class WorkloadForm(forms.Form):
             field.error_messages |= LIMITS
             if name in {"image", "flavor"}:
                 field.error_messages["required"] = _("Choose one.")
+        self.actor, self.tenants = actor, tenants
         self.images, self.offers = images, volumes
         self._choose("connections", [(str(one.pk), f"{one.name} · {one.tenant.name}") for one in connections])
         self._choose("volumes", [(key, offer.label) for key, offer in volumes.items()])
         self.pools = {choice.pool["slug"]: choice.pool for choice in pools}
-        self.nodes = {choice.flavors[0].pool_id: choice.nodes for choice in pools}
+        self.pool_nodes = {choice.flavors[0].pool_id: choice.nodes for choice in pools}
         flavors = [(flavor.slug, flavor.name) for choice in pools for flavor in choice.flavors]
         self.parts = {part.value: part for choice in pools for part in choice.parts}
         flavors += [(value, part.name) for value, part in self.parts.items()]
@@ -304,6 +307,11 @@ class WorkloadForm(forms.Form):
     def mounts(self) -> list[MountWish]:
         """Return the volumes that are chosen; where two ways are, that which writes."""
         return choosing.of_choices(self.offers, self.cleaned_data.get("volumes", ()))
+
+    @property
+    def several(self) -> int:
+        """Number of nodes that it needs at once, each with the size asked for."""
+        return 1
 
     @property
     def own_paths(self) -> list[str]:

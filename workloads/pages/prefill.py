@@ -131,7 +131,7 @@ def _cleaned(form: WorkloadForm, name: str, text: str) -> Any:
         return FLAGS[text.lower()]
     if name == "max_runtime_minutes":
         return form.lifetime(text)
-    value = [text] if name == "volumes" else text
+    value = text.split(",") if isinstance(field, forms.MultipleChoiceField) else text
     field.clean(value)
     return value
 
