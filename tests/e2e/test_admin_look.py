@@ -37,11 +37,12 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
     running = make_workspace(cast, cast.bob, name="train")
     make_workspace(cast, cast.carol, Phase.WAITING, name="evaluate")
     make_workspace(cast, cast.bob, Phase.FAILED, name="try")
+    job = make_job(cast, cast.bob)
     Claim.objects.filter(holder_id=running.pk).update(end_unproven_since=timezone.now())
     Quota.objects.filter(tenant=cast.demo).update(nominal_gpus=0)
     limit = TenantLimit.objects.create(tenant=cast.demo, workspaces=1, homes_mib=4096)
     common = {"tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster, "requested_mib": 8192}
-    Volume.objects.create(**common, name="home", kind="home")
+    Volume.objects.create(**common, name="old-home", kind="home")
     Cluster.objects.update(unreachable_since=timezone.now(), kubeconfig_path="/absent")
     UnknownCause.objects.create(
         digest="0", source="scheduler", text="0/4 nodes are available: who knows why."
@@ -74,7 +75,7 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
         "clusters/cluster": cast.cluster.pk, "quotas/pool": cast.pool.pk, "quotas/quota": quota.pk,
         "quotas/budget": budget.pk, "quotas/tenantlimit": limit.pk, "quotas/claim": running.run,
         "workloads/image": cast.image.pk,
-        "workspaces/workspace": running.pk, "jobs/job": make_job(cast, cast.bob).pk,
+        "workspaces/workspace": running.pk, "jobs/job": job.pk,
     }  # fmt: skip
 
 

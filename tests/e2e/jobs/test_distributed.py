@@ -72,6 +72,7 @@ def test_a_ring_that_loses_a_rank_comes_to_the_same_result(alice: Client) -> Non
     has_result(alice, "disturbed")
 
 
+@pytest.mark.long
 def test_a_lost_node_costs_no_retry(stack: Stack, alice: Client) -> None:
     job = train(alice, "after-a-loss", retries=0, PAUSE="1")
     running_now = comes_to(alice, job, "running", 180)
@@ -89,6 +90,7 @@ def ended(alice: Client, job: str, rank: int) -> bool:
     return bool(attempts[0]["ranks"][rank]["reason"])
 
 
+@pytest.mark.long
 def test_pods_of_a_job_reach_each_other_and_nobody_else_reaches_them(stack: Stack, alice: Client) -> None:
     alone = ON_TWO_NODES | {"distributed": {"nodes": 2, "processes_per_node": 1, "framework": "ranks"}}
     job = submit(alice, command=["python3", "-c", MEETS], **alone)

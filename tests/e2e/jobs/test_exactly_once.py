@@ -20,7 +20,7 @@ from portal.up import leftovers
 from tests.e2e.stack import Client, Stack, running, until
 from tests.proof.killing import insist
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.long]
 
 KILLED = ("web", "worker", "watcher")
 # From the time when a part began to work until it is killed again.
@@ -109,10 +109,8 @@ def submit(alice: Client, number: int) -> str:
     return str(insist(alice, "POST", "jobs/", body, within_seconds=STILL_SECONDS)["id"])
 
 
-MANY = pytest.param(500, marks=[pytest.mark.long, pytest.mark.timeout(7200)])
-
-
-@pytest.mark.parametrize("jobs", [pytest.param(20, marks=pytest.mark.timeout(1800)), MANY])
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("jobs", [20, 500])
 def test_no_job_is_lost_and_none_runs_twice_while_all_of_berth_is_killed(jobs: int) -> None:
     with running("once", BERTH_LAUNCHES_PER_MINUTE="10000") as stack:
         alice = stack.client(stack.token("alice", "read", "jobs"))

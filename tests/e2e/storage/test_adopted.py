@@ -16,6 +16,7 @@ from tests.e2e.stack import Client, Stack, running, until
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout(300),
     pytest.mark.skipif(os.geteuid() != 0, reason="disks of process pods need root here"),
     pytest.mark.skipif(shutil.which("sftp") is None, reason="there is no OpenSSH client here"),
