@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.utils.formats import date_format
-from django.utils.functional import Promise
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 
 from clusters import explain
 from quotas import reasons
+from workloads.pods.words import OF_VOLUMES, Line
 
 MOST_NAMES = 8
 
 
-class Line(NamedTuple):
-    sentence: str | Promise
-    hint: str | Promise = ""
-
-
 LINES: dict[str, Line] = {
+    **OF_VOLUMES,
     "submitted": Line(_("You submitted “%(name)s”: parts: %(parts)s, each with %(size)s.")),
     "admitted": Line(_("Part %(index)s: %(pool)s has room on %(node)s.")),
     "running": Line(_("Part %(index)s runs on %(node)s (attempt %(attempt)s).")),

@@ -14,7 +14,6 @@ from workloads.pods.status import (
     Object,
     container_status,
     end_reason,
-    ended_from_outside,
     evicted_why,
     has_started,
 )
@@ -92,7 +91,7 @@ def end_of(job: Job, pods: Sequence[Object], kept: Object | None) -> End:
     if rejected(pod):
         why = explain_trouble("container", f"{reason}: {pod['status'].get('message', '')}").diagnosis
         return End(Result.REQUEUE, why.code, data=why.data)
-    if ended_from_outside(pod) or is_disrupted(pod):
+    if ended_by_its_node(pod) or not ended_by_itself(pod):
         return End(Result.AGAIN, "ended_from_outside", code, {"reason": reason})
     if code in job.final_exit_codes:
         return End(Result.FINAL, "exit_code_is_final", code, {"exit_code": code})

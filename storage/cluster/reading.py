@@ -29,7 +29,8 @@ def read(volume: Volume, claim: Object, found: Class | None, events: Sequence[Ob
     status = claim.get("status") or {}
     size = in_mib((status.get("capacity") or {}).get("storage"))
     if claim["metadata"].get("deletionTimestamp"):
-        return Facts(Phase.PENDING, size, "volume_deleted", {"claim": claim["metadata"]["name"]})
+        data = {"claim": claim["metadata"]["name"], "volume": volume.bound_to}
+        return Facts(Phase.PENDING, size, "volume_deleted", data)
     if status.get("phase") == "Lost":
         return Facts(Phase.FAILED, volume.size_mib, "volume_lost", {"volume": volume.bound_to})
     if status.get("phase") != "Bound":

@@ -5,25 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.functional import Promise
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 
 from clusters import explain
 from quotas import reasons
+from workloads.pods.words import OF_VOLUMES, Line
 from workloads.spans import lifetime
 from workspaces import measures
 from workspaces.models import Event, Step, Workspace
-
-
-class Line(NamedTuple):
-    sentence: str | Promise
-    hint: str | Promise = ""
-
 
 LINES: dict[str, Line] = {
     # The ten steps, reported when each is done.
@@ -151,23 +145,7 @@ LINES: dict[str, Line] = {
         _("It cannot start again: it needs more than your team's limit, or than any node of its pool has."),
         _("Its files are kept. Ask your admin for more quota, or launch a smaller workspace."),
     ),
-    "volume_deleted": Line(
-        _("Somebody deleted its storage %(claim)s in the cluster. The data is kept on volume %(volume)s."),
-        _("Stop and start the workspace: the next start mounts that volume again."),
-    ),
-    "volume_gone": Line(
-        _("Its storage %(claim)s was deleted, and volume %(volume)s is no longer available."),
-        _("Ask your admin for that volume. Berth does not use an empty volume instead."),
-    ),
-    "volume_unusable": Line(
-        _("It mounts the volume “%(volume)s”, which is in the bin or lost."),
-        _("Restore the volume, or launch a new workspace without it."),
-    ),
-    "volume_not_shared": Line(
-        _("It mounts the volume “%(volume)s”, which is not shared with its owner any more."),
-        _("Ask the owner of the volume, or launch a new workspace without it."),
-    ),
-    "volume_being_made": Line(_("The volume “%(volume)s” is being created.")),
+    **OF_VOLUMES,
     "namespace_foreign": Line(
         _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
         _("Ask an admin to remove or rename it. Berth never takes over a namespace of others."),

@@ -66,8 +66,9 @@ def test_a_ring_that_loses_a_rank_comes_to_the_same_result(alice: Client) -> Non
     job = train(alice, "disturbed", LOSES="3")
     done = comes_to(alice, job, "succeeded", 180)
     first, second = done["attempts"]
-    assert (first["reason"], first["exit_code"], first["counted"]) == ("rank_exit_code", 137, True)
-    assert [rank["exit_code"] for rank in first["ranks"]][1] == 137
+    # The other node's ranks miss the one that was killed: theirs may be the container that ends first
+    assert (first["reason"], first["counted"]) == ("rank_exit_code", True)
+    assert first["exit_code"] in {rank["exit_code"] for rank in first["ranks"]} <= {1, 137}
     assert [rank["reason"] for rank in second["ranks"]] == ["succeeded", "succeeded"]
     has_result(alice, "disturbed")
 

@@ -254,7 +254,8 @@ def test_keys_that_change_while_it_runs_count_at_the_next_sign_in(running: Pod) 
     running.authorized_keys.write_text("")
     assert running.ssh("true").returncode == 255
     running.authorized_keys.write_text(f"not a key\n{listed}")
-    assert running.ssh("true").returncode == 0
+    # The end of sessions whose key was removed may still take one that begins in that moment
+    until("it counts again", lambda: running.ssh("true").returncode == 0)
 
 
 @pytest.mark.slow
