@@ -53,6 +53,7 @@ ranks() {
     wait_for "${berth_one#*:}"
   done
   read -r berth_code 2>/dev/null <"$BERTH_RANKS/code" || berth_code=0
+  [ -n "$berth_pids" ] || berth_code=143 # it was told to end before the first process
   rm -rf "$BERTH_RANKS"
   exit "$berth_code"
 }
