@@ -100,7 +100,7 @@ class Job(Workload):
 
 
 class On(models.TextChoices):
-    """How a job has to be over before another begins."""
+    """Way in which a job has to be over before another begins."""
 
     SUCCESS = "success", _("success")
     END = "end", _("end")

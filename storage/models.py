@@ -53,7 +53,7 @@ class Access(models.TextChoices):
 
 
 class Adoption(models.TextChoices):
-    """How far a volume that somebody else had made is adopted. Empty: it is Berth's own, or confirmed long ago."""
+    """Adoption of a volume that somebody else had made. Empty: it is Berth's own, or confirmed long ago."""
 
     ASKED = "asked", _("being looked at")
     READ_ONLY = "read_only", _("read-only until its owner confirms")

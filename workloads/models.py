@@ -50,7 +50,7 @@ class Image(models.Model):
 
 @dataclass(frozen=True)
 class Exposition:
-    """Where a program serves figures for Prometheus, in its own container."""
+    """Address at which a program serves figures for Prometheus, in its own container."""
 
     port: int
     path: str

@@ -97,7 +97,7 @@ class MountBody(StrictSerializer):
 
 
 class ExpositionBody(StrictSerializer):
-    """Where its program serves figures: Prometheus finds it by the annotations of its pod."""
+    """Address at which its program serves figures: Prometheus finds it by the annotations of its pod."""
 
     port = serializers.IntegerField(min_value=1024, max_value=65535)
     path = serializers.RegexField(

@@ -199,7 +199,7 @@ class PartsQuery(Query):
 
 
 class PartsView(OneJobView, OffersCSV):
-    """All parts at once: a job has at most 1000."""
+    """Parts of a job, all in one answer: a job has at most 1000."""
 
     @extend_schema(
         summary=gettext_noop("Parts of a job, with their parameters and newest values"),

@@ -97,7 +97,7 @@ class CheckpointsBody(StrictSerializer):
 
 
 class ProgramBody(StrictSerializer):
-    """What a job runs, how often, and what follows. Give one of command, script or notebook."""
+    """Program of a job, how often it runs, and what follows. Give one of command, script or notebook."""
 
     command = serializers.ListField(
         child=serializers.CharField(allow_blank=True, trim_whitespace=False),

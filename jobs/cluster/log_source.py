@@ -1,4 +1,4 @@
-"""Whose log a job's pod writes: its part and attempt, by the run in its labels."""
+"""Source of the log that a job's pod writes: its part and attempt, by the run in its labels."""
 
 from __future__ import annotations
 

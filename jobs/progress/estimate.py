@@ -1,4 +1,4 @@
-"""When a part, and a job, will be done, by the pace of what it reports. Pure."""
+"""Estimates of the time at which a part, and a job, is done, by the pace of what it reports. Pure."""
 
 from __future__ import annotations
 

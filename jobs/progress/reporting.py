@@ -1,4 +1,4 @@
-"""What a program reports by the API instead of its output, and what was reported so far."""
+"""Reports of a program by the API instead of its output, and all that was reported so far."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Point = list[float]  # [step, value, seconds since 1970]
 
 @dataclass
 class Thinned:
-    """One of each `stride` points that were added. When there are too many, every other one goes."""
+    """Series that keeps one of each `stride` points that were added. When there are too many, every other one goes."""
 
     points: list[Point] = field(default_factory=list)
     stride: int = 1

@@ -1,4 +1,4 @@
-"""What the fragments of a job's page show of its pipeline and its progress, so that each page only names the job."""
+"""Contents of the fragments of a job's page about its pipeline and progress, so that each page only names the job."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ ENDED = ("Succeeded", "Failed")
 
 
 class Blocked(Exception):
-    """Why it cannot be adopted as it is: a code and its data."""
+    """Reason why storage cannot be adopted as it is: a code and its data."""
 
     def __init__(self, code: str, **data: str) -> None:
         super().__init__(code)

@@ -1,4 +1,4 @@
-"""What an attempt keeps of its run: GPUs and their use, and the last lines of its output, for those who may read it."""
+"""Facts that an attempt keeps of its run: GPUs, their use, and the last lines of output for those who may read it."""
 
 from __future__ import annotations
 

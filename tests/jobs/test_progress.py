@@ -1,4 +1,4 @@
-"""What programs report: lines of output and the API, thinned series, pace and estimates."""
+"""Reports of programs: lines of output and the API, thinned series, pace and estimates."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Kind(Generic[Row]):
 
     @cached_property
     def story(self) -> BatchedRead[tuple[Actor, UUID, int], Story]:
-        """One row and its events after a number; NotThere is an answer too."""
+        """Row and its events after a number; NotThere is an answer too."""
         return BatchedRead(self.read_story)
 
     def rows_for(

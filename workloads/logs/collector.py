@@ -99,7 +99,7 @@ def _with_database(work: Callable[..., T], *arguments: Any) -> T:
 
 
 class Collector:
-    """All logs of all clusters, while this process leads."""
+    """Collection of all logs of all clusters, while this process leads."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

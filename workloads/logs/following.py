@@ -33,7 +33,7 @@ GONE, NOT_STARTED = 404, 400
 
 @dataclass
 class Known:
-    """What is stored of a log: its row, its last line, and the lines that the server would send again."""
+    """Stored state of a log: its row, its last line, and the lines that the server would send again."""
 
     stream: int
     lines: int

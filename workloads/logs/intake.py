@@ -1,4 +1,4 @@
-"""What a container's log says, line by line: time and text, what was stored before, and what is too much. Pure.
+"""Lines of a container's log: time and text of each, which were stored before, and which are too much. Pure.
 
 After a cut the server is asked again from a second that lies before the last stored line, and sends lines again that
 are stored. They are known by time and text, so that none comes twice and none is missed, whatever the server kept.

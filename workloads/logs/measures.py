@@ -1,4 +1,4 @@
-"""What the collector counts, for /metrics."""
+"""Counters of the collector, for /metrics."""
 
 from vitals.figures import Counter, Gauge
 

@@ -84,7 +84,7 @@ class LogChunk(models.Model):
 
 
 class LogLimit(models.Model):
-    """How long, and how much of, a tenant's logs are kept; empty means the installation's setting."""
+    """Limit of days and of size for a tenant's logs; empty means the installation's setting."""
 
     tenant = models.OneToOneField(
         Tenant, on_delete=models.CASCADE, related_name="log_limit", verbose_name=_("tenant")

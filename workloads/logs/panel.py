@@ -1,4 +1,4 @@
-"""What the panel of a log shows: the last lines, or those that were searched for. It works without scripts.
+"""Panel of a log: the last lines, or those that were searched for. It works without scripts.
 
 A page includes `workloads/_log.html` with `log`, a Panel. Of its address it reads `search`, `within`, `part`, `before`.
 """

@@ -1,4 +1,4 @@
-"""Whose log a pod's container writes: rooms above register for the label of their pods, in their `apps.py`."""
+"""Sources of the logs that containers write: rooms above register for the label of their pods, in their `apps.py`."""
 
 from __future__ import annotations
 

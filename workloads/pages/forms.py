@@ -1,4 +1,4 @@
-"""What the forms of workspaces and jobs have in common, with words and units for people."""
+"""Fields that the forms of workspaces and jobs have in common, with words and units for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose log a workspace's pod writes."""
+"""Source of the log that a workspace's pod writes."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Listing:
 
 
 class Conversation:
-    """One person's connection: requests are answered one after the other."""
+    """Connection of one person. Requests are answered one after the other."""
 
     def __init__(self, reads: BufferedIOBase, writes: BufferedIOBase, root: int, *, read_only: bool) -> None:
         self.reads, self.writes, self.root, self.read_only = reads, writes, root, read_only

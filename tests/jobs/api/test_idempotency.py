@@ -1,4 +1,4 @@
-"""Every request that changes a job, sent twice with the same key: one effect, and the same answer again."""
+"""Requests that change a job, each sent twice with the same key: one effect, and the same answer again."""
 
 from __future__ import annotations
 

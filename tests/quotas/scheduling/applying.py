@@ -1,4 +1,4 @@
-"""What the next pass would read: decisions applied to a state, and the end of the runs that end next."""
+"""State that the next pass would read: decisions applied to a state, and the end of the runs that end next."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def test_a_gang_has_all_of_its_members_or_none_and_no_node_gives_more_than_it_ha
 
 @of_any(pools(gangs=True, asked=False), few=20)
 def test_a_gang_is_preempted_on_all_nodes_or_on_none(state: PoolState) -> None:
-    """What the pass counts on: each preempted claim ends in time on each of its nodes, and no other ends sooner."""
+    """Assumption of the pass: each preempted claim ends in time on each of its nodes, and no other ends sooner."""
     walk, before = Walk(state), Walk(replace(state, waiting=(), bookings=()))
     told = [one.run for one in walk.lent.reclaims]
     assert len(told) == len(set(told))

@@ -118,7 +118,7 @@ async def test_streams_that_are_cut_leave_no_gap_and_no_double(cast: Cast) -> No
 
 
 async def test_a_collector_that_dies_is_followed_by_one_that_goes_on(cast: Cast) -> None:
-    """What was read and not stored is read again; what was stored is not."""
+    """Lines that were read and not stored are read again; lines that were stored are not."""
     stream = await in_thread(make_stream)(cast.demo)
     server = LogServer(lines(0, 50))
     async with serving(server) as streams:

@@ -451,7 +451,7 @@ async def test_a_log_goes_on_after_a_place(cast: Cast) -> None:
 
 
 async def test_a_slow_reader_of_a_log_misses_nothing(cast: Cast) -> None:
-    """While it takes nothing, lines wait in rows: no queue grows."""
+    """Lines wait in rows while it takes nothing; no queue grows."""
     workspace = await in_thread(make_workspace)(cast, cast.bob)
     stream = await in_thread(log_of)(workspace)
     async with socket(one(workspace, "logs/"), cast.bob) as communicator:
