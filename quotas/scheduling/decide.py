@@ -95,6 +95,7 @@ class _Why:
         self.numbers = {claim.claim: number for number, claim in enumerate(walk.order)}
         self.units = {claim.claim: claim.units for claim in walk.order}
         self._free: dict[Room, NodeLine | Reason] = {}
+        self._fits: dict[tuple[Room, int], dict[NodeLine, int]] = {}
 
     def of(self, claim: Waiting) -> Reason:
         walk = self.walk
@@ -111,7 +112,10 @@ class _Why:
 
     def _of_gang(self, claim: Waiting) -> Reason:
         """Return how many members have room now, or for whom the room of all is kept."""
-        fits = {line: line.free.count(claim.need, claim.members) for line in self.walk.nodes.lines}
+        asked = claim.need, claim.members
+        if asked not in self._fits:
+            self._fits[asked] = {line: line.free.count(*asked) for line in self.walk.nodes.lines}
+        fits = self._fits[asked]
         if sum(fits.values()) >= claim.members:
             return self._kept(claim, [one for line, number in fits.items() if number for one in line.held])
         if claim.need.only is not None:

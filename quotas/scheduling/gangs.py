@@ -55,7 +55,7 @@ class Gangs:
         for line in self.nodes.lines:
             version = self.nodes.version(line)
             if line.name not in known or known[line.name][0] != version:
-                counts = self._counts_on(line, version, need, members)
+                counts = self._counts_on(line, need, members)
                 known[line.name] = version, list(_changes_on(line, counts, lasts, not_before))
         there = 0
         for time, _is_after, more in sorted(chain.from_iterable(found for _version, found in known.values())):
@@ -64,17 +64,18 @@ class Gangs:
                 return time
         return FOREVER
 
-    def _counts_on(self, line: NodeLine, version: int, need: Room, most: int) -> list[int]:
+    def _counts_on(self, line: NodeLine, need: Room, most: int) -> list[int]:
         known = self._counts.setdefault((need, most), {})
+        version = self.nodes.version(line)
         if line.name not in known or known[line.name][0] != version:
             known[line.name] = version, [room.count(need, most) for room in line.rooms]
         return known[line.name][1]
 
-    def _fit_from(
+    def fit_from(
         self, line: NodeLine, need: Room, lasts: timedelta | None, most: int, start: datetime
     ) -> int:
-        counts = self._counts_on(line, self.nodes.version(line), need, most)
-        return min(counts[_steps(line, lasts, start)])
+        """Return how many members fit on the node, as it is planned, for `lasts` from a time on, up to `most`."""
+        return min(self._counts_on(line, need, most)[_steps(line, lasts, start)])
 
     def _packed(
         self, need: Room, lasts: timedelta | None, members: int, start: datetime
@@ -87,7 +88,7 @@ class Gangs:
             room = line.rooms[0]
             return (number, room.units, room.cpu_millicores, line.name) if now else (number, line.name)
 
-        fitting = ((self._fit_from(line, need, lasts, members, start), line) for line in self.nodes.lines)
+        fitting = ((self.fit_from(line, need, lasts, members, start), line) for line in self.nodes.lines)
         able = sorted((found for found in fitting if found[0]), key=size)
         chosen: list[NodeLine] = []
         while able:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from .gangs import fit_from
+from .gangs import Gangs, fit_from
 from .state import Room, Run
 from .timeline import NodeLine, Rank
 
@@ -65,10 +65,13 @@ def ends_on(line: NodeLine, loans: Iterable[BorrowedRun]) -> dict[int, datetime]
 class Clearing:
     """Number of members that fit at a time on all nodes together, once some loans have ended by then."""
 
-    def __init__(self, lines: Iterable[NodeLine], wanted: Need, time: datetime) -> None:
+    def __init__(self, gangs: Gangs, wanted: Need, time: datetime) -> None:
         self.wanted, self.time = wanted, time
         self._ends: defaultdict[NodeLine, dict[int, datetime]] = defaultdict(dict)
-        self._fits = {line: self._fit(line) for line in lines}
+        self._fits = {
+            line: gangs.fit_from(line, wanted.need, wanted.lasts, wanted.members, time)
+            for line in gangs.nodes.lines
+        }
         self.fits = sum(self._fits.values())
 
     @property
@@ -116,7 +119,7 @@ class Clearing:
             self._fits[line] = self._fit(line, self._ends[line])
             self.fits += self._fits[line]
 
-    def _fit(self, line: NodeLine, ends: Mapping[int, datetime] | None = None) -> int:
+    def _fit(self, line: NodeLine, ends: Mapping[int, datetime]) -> int:
         wanted = self.wanted
         return fit_from(
             line.with_ends(ends) if ends else line, wanted.need, wanted.lasts, wanted.members, self.time

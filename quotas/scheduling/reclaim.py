@@ -129,26 +129,36 @@ class Preemption:
         lines = self._waits_on.get(beneficiary, [])
         self.has_turn(beneficiary)
         wanted = replace(wanted, with_partly_own=True)  # the earlier choice may have had such runs
-        for some in [[line] for line in lines] if wanted.members == 1 else [lines]:
-            loans = [
-                loan
-                for loan in self._loans_on(some)
-                if loan.run.reclaim_for == beneficiary and self._may_be_preempted(loan, wanted)
-            ]
-            if not (loans and self._are_lent(loans, wanted)):
-                continue
-            if wanted.members > 1:
+        if wanted.members > 1:
+            if loans := self._preempted_for(beneficiary, lines, wanted):
                 for time in (all_back(loans, wanted), max(wanted.by, self.grace_ends)):
-                    clearing = Clearing(self.nodes.lines, wanted, time)
+                    clearing = Clearing(self.gangs, wanted, time)
                     if clearing.is_enough_without(loans):
                         return None, clearing.without_needless(loans)
-            elif self._would_fit(some[0], loans, wanted):
-                return some[0], self._without_needless(some[0], loans, wanted)
+            return None
+        for line in lines:
+            loans = self._preempted_for(beneficiary, [line], wanted)
+            if loans and self._would_fit(line, loans, wanted):
+                return line, self._without_needless(line, loans, wanted)
         return None
 
-    def _loans_on(self, lines: Iterable[NodeLine]) -> list[BorrowedRun]:
-        """Return the loans on these nodes, each once."""
-        return list({loan.run.claim: loan for line in lines for loan in self._loans[line.name]}.values())
+    def _preempted_for(self, beneficiary: UUID, lines: Iterable[NodeLine], wanted: Need) -> list[BorrowedRun]:
+        """Return the loans on these nodes that were preempted for it, each once; none if they are not lent any more."""
+        there = {loan.run.claim: loan for line in lines for loan in self._loans[line.name]}.values()
+        loans = [
+            loan
+            for loan in there
+            if loan.run.reclaim_for == beneficiary and self._may_be_preempted(loan, wanted)
+        ]
+        return loans if self._are_lent(loans, wanted) else []
+
+    def _open_to(self, line: NodeLine, wanted: Need) -> list[BorrowedRun]:
+        """Return the loans of a node that may be preempted, and that are not preempted for others."""
+        return [
+            loan
+            for loan in self._loans[line.name]
+            if self._may_be_preempted(loan, wanted) and loan.run.reclaim_for not in self._waits_on
+        ]
 
     def _look_at_all_of(self, tenant: UUID) -> None:
         """Rank a tenant's nodes again: it began or ceased to borrow."""
@@ -209,15 +219,8 @@ class Preemption:
 
     def _enough_for_all(self, wanted: Need) -> Chosen | None:
         """Return loans whose end gives room for all members: node after node, the cheapest first, and no needless."""
-        clearing = Clearing(self.nodes.lines, wanted, max(wanted.by, self.grace_ends))
-        loans_on = {
-            line: [
-                loan
-                for loan in self._loans[line.name]
-                if self._may_be_preempted(loan, wanted) and loan.run.reclaim_for not in self._waits_on
-            ]
-            for line in self.nodes.lines
-        }
+        clearing = Clearing(self.gangs, wanted, max(wanted.by, self.grace_ends))
+        loans_on = {line: self._open_to(line, wanted) for line in self.nodes.lines}
         costs = ((clearing.cost(line, loans), line) for line, loans in loans_on.items() if loans)
         chosen: dict[UUID, BorrowedRun] = {}
         of_tenant: defaultdict[UUID, list[BorrowedRun]] = defaultdict(list)
@@ -243,11 +246,7 @@ class Preemption:
         return next((rank for units, rank in self._at_best[line.name] if units >= missing), None)
 
     def _fewest_of(self, line: NodeLine, wanted: Need) -> list[BorrowedRun] | None:
-        loans = [
-            loan
-            for loan in self._loans[line.name]
-            if self._may_be_preempted(loan, wanted) and loan.run.reclaim_for not in self._waits_on
-        ]
+        loans = self._open_to(line, wanted)
         if not loans or not self._would_fit_at_best(line, wanted):
             return None
         preempted = self._as_many_as_lent((loan for loan in loans if loan.is_preempted), wanted)

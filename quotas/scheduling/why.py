@@ -100,7 +100,7 @@ def with_out(lacking: Reason, state: PoolState) -> Reason:
 def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int, members: int = 1) -> Reason | None:
     """Return why these rooms could never hold the need, once for each member; None if they could."""
     if any(room.holds(need) for room in rooms):
-        if members == 1 or could_hold(rooms, need, members):
+        if could_hold(rooms, need, members):
             return None
         if need.only is not None:
             return Reason("volume_node_small", {"on": sorted(need.only)})
