@@ -42,6 +42,24 @@ def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     return [describe(job, actor) for job in jobs]
 
 
+def in_brief(jobs: Iterable[Job], actor: Actor) -> list[Json]:
+    """JSON without attempts, volumes, order and progress, for pages that show none of them."""
+    jobs = list(jobs)
+    brief = _brief([job.pk for job in jobs])
+    return [brief(job, actor) for job in jobs]
+
+
+def _brief(ids: Collection[UUID]) -> Callable[[Job, Actor], Json]:
+    counts, first = counts_of(ids), first_waiting(ids)
+    queues = queues_of(first.values())
+
+    def describe(job: Job, actor: Actor) -> Json:
+        queue = queues.get(first[job.pk]) if job.pk in first else None
+        return _job_json(job, actor, counts[job.pk], queue)
+
+    return describe
+
+
 def describing(jobs: Iterable[Job], *, tails: bool = False) -> Callable[[Job, Actor], Json]:
     """Return a function for the JSON of any of these for any actor, without further queries.
 
@@ -49,12 +67,10 @@ def describing(jobs: Iterable[Job], *, tails: bool = False) -> Callable[[Job, Ac
     """
     jobs = list(jobs)
     ids = [job.pk for job in jobs]
-    counts = counts_of(ids)
+    brief = _brief(ids)
     progress = progress_of(jobs)
     attempts = attempts_of(ids)
     mounts = mounting.mounts_of(ids)
-    first = first_waiting(ids)
-    queues = queues_of(first.values())
     after = afters_of(ids)
     # For one job alone: of GPUs that runs have at the moment, all figures are read.
     live = (
@@ -63,8 +79,7 @@ def describing(jobs: Iterable[Job], *, tails: bool = False) -> Callable[[Job, Ac
     had = devices.of(live)
 
     def describe(job: Job, actor: Actor) -> Json:
-        queue = queues.get(first[job.pk]) if job.pk in first else None
-        return _job_json(job, actor, counts[job.pk], queue) | {
+        return brief(job, actor) | {
             "attempts": [attempt_json(one, had.get(one.run), tails=tails) for one in attempts[job.pk]],
             "volumes": mounting.as_json(mounts.get(job.pk, [])),
             "after": after[job.pk],

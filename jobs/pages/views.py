@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from uuid import UUID
-
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -25,10 +22,12 @@ from accounts.rest.pagination import KeysetPagination
 from accounts.targets import safe_target
 from accounts.tenancy import current_tenant
 from jobs import access
-from jobs.api.representation import jobs_json, with_related
+from jobs.api.representation import in_brief, with_related
 from jobs.models import Job, Phase
-from jobs.runs import lifecycle
 from workloads.sizes.choices import launch_tenants
+
+from .forms_connected import uuids
+from .views_job import ACTIONS, ASKED_FIRST
 
 LISTS = ("mine", "everyone", "deleted")
 SORTS = {
@@ -38,12 +37,7 @@ SORTS = {
     "name": gettext_lazy("Name"),
 }
 MOST_AT_ONCE = 100
-BULK: dict[str, Callable[[Actor, Job], bool]] = {
-    "cancel": lifecycle.cancel,
-    "retry-failed": lifecycle.retry_failed,
-    "delete": lifecycle.delete,
-}
-ASKED_FIRST = ("cancel", "delete")
+BULK = ("cancel", "retry-failed", "delete")
 
 
 class FilterForm(forms.Form):
@@ -106,7 +100,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
         "form": form,
         "may_submit": bool(launch_tenants(request)),
         "is_filtered": any(request.GET.get(name) for name in ("search", "owner", "phase")),
-        "rows": list(zip(page, jobs_json(page, actor), strict=True)),
+        "rows": list(zip(page, in_brief(page, actor), strict=True)),
         "following": pages.following,
         "is_later": "cursor" in request.GET,
     }
@@ -134,12 +128,7 @@ def bulk(request: HttpRequest) -> HttpResponse:
 
 
 def _chosen(actor: Actor, texts: list[str]) -> list[Job]:
-    ids = []
-    for text in texts[:MOST_AT_ONCE]:
-        try:
-            ids.append(UUID(text))
-        except ValueError:
-            continue
+    ids = uuids(texts[:MOST_AT_ONCE])
     found = access.visible(actor).filter(pk__in=ids, deleted_at__isnull=True)
     return list(found.select_related(*access.RELATED).order_by("-created_at"))
 
@@ -149,7 +138,7 @@ def _do(actor: Actor, verb: str, jobs: list[Job]) -> tuple[int, list[str]]:
     changed, refused = 0, []
     for job in jobs:
         try:
-            changed += BULK[verb](actor, job)
+            changed += ACTIONS[verb](actor, job)
         except Refusal as refusal:
             refused.append(f"{job.name}: {refusal.message}")
     return changed, refused

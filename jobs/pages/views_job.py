@@ -24,13 +24,14 @@ from accounts.errors import SHOWN_IN_PLACE
 from accounts.notices import inbox
 from accounts.rest.actors import actor_of
 from jobs import access
-from jobs.api.representation import MOST_ATTEMPTS, Json, event_json, job_json
+from jobs.api.representation import MOST_ATTEMPTS, Json, event_json, in_brief, job_json
 from jobs.cluster.shown import manifests_of
 from jobs.models import OVER, Desired, Job, Phase
 from jobs.runs import lifecycle
 from workloads.logs.panel import Panel
 
 EVENTS_SHOWN = 200
+IN_FULL = ("overview", "settings")  # tabs that show more than a job in brief
 ACTIONS: dict[str, Callable[[Actor, Job], bool]] = {
     "cancel": lifecycle.cancel,
     "retry": lifecycle.retry,
@@ -50,31 +51,31 @@ def tab(request: HttpRequest, id: UUID, name: str) -> HttpResponse:
 def job_page(request: HttpRequest, job: Job, tab: str, *, status: int = 200, **more: Any) -> HttpResponse:
     actor = actor_of(request)
     is_own, reads_output = access.is_own(actor, job), access.may_manage(actor, job)
-    shown = job_json(job, actor)
+    is_refresh = bool(request.headers.get("HX-Request"))  # takes #now alone, which no tab's own block is in
+    shown = job_json(job, actor) if tab in IN_FULL else in_brief([job], actor)[0]
     context: dict[str, Any] = {
         "section": "jobs",
         "tab": tab,
         "job": job,
         "shown": shown,
         "is_own": is_own,
-        "reads_output": reads_output,
         "may": what_may(actor, job),
         "retry_kind": "filled" if job.phase == Phase.FAILED and job.completions == 1 else "",
     }
     if tab == "overview":
         context["attempts"] = [one | {"span": _span(one)} for one in reversed(shown["attempts"])]
         context["most_attempts"] = MOST_ATTEMPTS
-        if reads_output:
+        if reads_output and not is_refresh:
             api = reverse("api-v1:job-logs", args=[job.pk])
             context["log"] = Panel(request, job.pk, socket=f"/ws/jobs/{job.pk}/logs/", api=api)
-    if tab == "activity":
+    if tab == "activity" and not is_refresh:
         events = job.events.order_by("-number")[:EVENTS_SHOWN]
         context["events"] = [(event, event_json(event)) for event in events]
-    if tab == "settings":
+    if tab == "settings" and not is_refresh:
         context["manifest"] = json.dumps(manifests_of(job), indent=2) if reads_output else ""
         context["command"] = shlex.join(job.command)
         context["script"] = job.secret.clear_script() if is_own else ""
-    if not request.headers.get("HX-Request"):  # opened by a person, not refreshed in the background
+    if not is_refresh:
         inbox.read_about(actor.user, job.pk)
     return render(request, f"jobs/{tab}.html", context | more, status=status)
 

@@ -59,7 +59,7 @@ class FormPage(Generic[Form]):
             return self._empty(request, actor, tenants)
         tenant = among(tenants, request.POST.get("tenant"))
         pools = pool_choices(actor, tenant)
-        form = self._form(actor, request.POST, {}, tenants, pools)
+        form = self.form(request.POST, {}, **self._offered(actor, tenants, pools))
         only_looks = "look" in request.POST  # the button for people without scripts
         if form.is_valid() and not only_looks:
             try:
@@ -73,7 +73,7 @@ class FormPage(Generic[Form]):
         """Forecast for the form as it is filled in now. By POST: typed values do not belong in a log of addresses."""
         actor = actor_of(request)
         tenant = tenant_by_slug(actor, request.POST.get("tenant", ""))
-        form = self._form(actor, request.POST, {}, [tenant], pool_choices(actor, tenant))
+        form = self.form(request.POST, {}, **self._offered(actor, [tenant], pool_choices(actor, tenant)))
         form.is_valid()
         context = live_answer(actor, tenant, form, root_of(request)) | {"same": self.same}
         return render(request, "workloads/_answer_live.html", context)
@@ -88,27 +88,25 @@ class FormPage(Generic[Form]):
             wanted.insert(1, chosen.slug)
         tenant = among(tenants, *wanted)
         pools = pool_choices(actor, tenant)
-        form = self._form(actor, None, first.values | {"tenant": tenant.slug}, tenants, pools)
+        offered = self._offered(actor, tenants, pools)
+        form = self.form(None, first.values | {"tenant": tenant.slug}, **offered)
         notes = first.notes + prefill.fill_in(form, link, pools, request.GET.getlist("env"))
-        asked = self._form(actor, form.untouched(), {}, tenants, pools)
+        asked = self.form(form.untouched(), {}, **offered)
         asked.is_valid()
         context = {"form": form, "pools": pools, "tenants": tenants, "notes": notes}
         context |= first.context | {"by_link": prefill.describes_all(link)}
         return self._page(request, actor, tenant, asked, context)
 
-    def _form(
-        self, actor: Actor, data: Any, first: dict[str, Any], tenants: list[Tenant], pools: list[PoolChoice]
-    ) -> Form:
-        return self.form(
-            data,
-            first,
-            actor=actor,
-            tenants=tenants,
-            images=list(Image.objects.filter(is_active=True)),
-            pools=pools,
-            volumes=choosing.offers(actor),
-            connections=connections.visible(actor),
-        )
+    def _offered(self, actor: Actor, tenants: list[Tenant], pools: list[PoolChoice]) -> dict[str, Any]:
+        """Return what a form offers: read once for the form and for the form as it would be sent."""
+        return {
+            "actor": actor,
+            "tenants": tenants,
+            "images": list(Image.objects.filter(is_active=True)),
+            "pools": pools,
+            "volumes": choosing.offers(actor),
+            "connections": connections.visible(actor),
+        }
 
     def _once(self, actor: Actor, form: Form, request: HttpRequest) -> str:
         """Do it. A second click on the button leads to the same; without the form's token it is done again."""

@@ -82,14 +82,15 @@ def workspace_page(
         context["alternatives"] = [other for other in others if other.size.pool.cluster_id == cluster]
         code = context["shown"]["queue"]["reason"]["code"] if context["shown"]["queue"] else ""
         context["tied_by"] = homes.ties(workspace.pk) if code in reasons.TIED else None
-    if tab == "logs" and context["may"]["logs"]:
+    is_refresh = bool(request.headers.get("HX-Request"))  # takes #now alone, which no tab's own block is in
+    if tab == "logs" and context["may"]["logs"] and not is_refresh:
         api = reverse("api-v1:workspace-logs", args=[workspace.pk])
         context["log"] = Panel(request, workspace.pk, socket=f"/ws/workspaces/{workspace.pk}/logs/", api=api)
     if tab == "settings":
         address = request.build_absolute_uri(reverse("api-v1:workspaces"))
         context["curl"] = curl(address, body_of_workspace(actor, workspace))
         context["leaves_credentials_out"] = context["is_own"] and holds_credentials(whole_address(workspace))
-    if not request.headers.get("HX-Request"):  # opened by a person, not refreshed in the background
+    if not is_refresh:
         inbox.read_about(actor.user, workspace.pk)
     return render(request, f"workspaces/{tab}.html", context | more, status=status)
 
