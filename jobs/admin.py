@@ -9,21 +9,18 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
-from accounts.admin.recorded import ReadOnlyPage
 from quotas.scheduling import as_gpus
+from workloads.admin import WorkloadPage
 
 from .api.representation import counts_of
-from .models import Desired, Job, PartPhase
+from .models import HOLD_UNITS, Desired, Job, PartPhase
 from .runs import lifecycle
 
-HOLD_UNITS = (PartPhase.STARTING, PartPhase.RUNNING, PartPhase.ENDING)
 WAIT = (PartPhase.PENDING, PartPhase.WAITING)
 
 
@@ -117,15 +114,12 @@ class DeleteJobs(EndJobs):
 
 
 @admin.register(Job)
-class JobPage(ReadOnlyPage[Job]):
+class JobPage(WorkloadPage):
     """Read-only page for finding and ending jobs: only use cases change the rows."""
 
     purpose = gettext_lazy("Jobs of all people. The parts and the activity of each are on its own page.")
     list_display = ("name", "owner", "tenant", "size", "phase", "parts_done", "created_at", "page")
-    list_filter = ("phase", ("deleted_at", admin.EmptyFieldListFilter), "tenant", "pool", "image")
-    list_select_related = ("owner", "tenant", "pool", "flavor")
     search_fields = ("name", "owner__username", "=id", "=parts__run")
-    date_hierarchy = "created_at"
     actions = (CancelJobs(), DeleteJobs())
     fields = (
         "name", "owner", "tenant", "image", "pool", "flavor", "units", "cpu_millicores", "memory_mib", "completions",
@@ -145,16 +139,6 @@ class JobPage(ReadOnlyPage[Job]):
 
     def buttons(self, request: HttpRequest, obj: Job) -> list[tuple[str, str]]:
         return [action.as_button for action in (CancelJobs(), DeleteJobs()) if not action.why_not(obj)]
-
-    @admin.display(description=gettext_lazy("page"))
-    def page(self, job: Job) -> SafeString | str:
-        address = self.public_address(job)
-        return format_html('<a href="{}">{}</a>', address, _("Open")) if address else "–"
-
-    @admin.display(description=gettext_lazy("size"), ordering="units")
-    def size(self, job: Job) -> str:
-        facts = {"pool": job.pool, "gpus": as_gpus(job.units, job.pool.units_per_gpu)}
-        return _("%(gpus)s GPU of %(pool)s") % facts if job.units else str(job.pool)
 
     @admin.display(description=gettext_lazy("done"))
     def parts_done(self, job: Any) -> str:

@@ -19,7 +19,7 @@ class JobsConfig(AppConfig):
         from workloads import conditions, copies
         from workloads.logs import readers, sources
 
-        from . import changing, notices, receivers, source, trail_words
+        from . import access, changing, notices, receivers, trail_words
         from .cluster import log_source
         from .cluster.keeper import Keeper
         from .progress import taking
@@ -30,7 +30,7 @@ class JobsConfig(AppConfig):
         readers.register(taking.on_lines)
         holders.register(Claim.Holder.JOB, Jobs())
         conditions.register(OfJobs())
-        copies.register("job", source.find)
+        copies.register("job", access.get)
         beside.register(Keeper)
         reachability_changed.connect(changing.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)

@@ -1,4 +1,4 @@
-"""Admin pages for images and sizes, with the number of workspaces and jobs that use each."""
+"""Admin pages for images and sizes, with the number of workloads that use each, and what pages of workloads share."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts.admin.recorded import RecordedPage
+from accounts.admin.recorded import ReadOnlyPage, RecordedPage
 from quotas import passes
 from quotas.models import Flavor
+from quotas.scheduling import as_gpus
 
 from .models import Image, Workload
 
@@ -23,6 +25,24 @@ from .models import Image, Workload
 def kinds() -> list[type[Workload]]:
     """Return the models of workloads: of workspaces, and of jobs."""
     return [model for model in apps.get_models() if issubclass(model, Workload)]
+
+
+class WorkloadPage(ReadOnlyPage[Any]):
+    """Common columns and filters of the pages of workspaces and of jobs."""
+
+    list_filter = ("phase", ("deleted_at", admin.EmptyFieldListFilter), "tenant", "pool", "image")
+    list_select_related = ("owner", "tenant", "pool", "flavor")
+    date_hierarchy = "created_at"
+
+    @admin.display(description=gettext_lazy("page"))
+    def page(self, workload: Workload) -> str:
+        address = self.public_address(workload)
+        return format_html('<a href="{}">{}</a>', address, _("Open")) if address else "–"
+
+    @admin.display(description=gettext_lazy("size"), ordering="units")
+    def size(self, workload: Workload) -> str:
+        facts = {"pool": workload.pool, "gpus": as_gpus(workload.units, workload.pool.units_per_gpu)}
+        return _("%(gpus)s GPU of %(pool)s") % facts if workload.units else str(workload.pool)
 
 
 class CountsWorkloads(RecordedPage[Any]):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from accounts.access import Actor
 from storage import connections
-from storage.models import Mount
 from storage.mounts import mounting
 from storage.mounts.mounting import MountWish
 
@@ -34,27 +34,23 @@ class Source:
     connections: Sequence[UUID] = ()
 
 
-Find = Callable[[Actor, UUID], Source]
-_finders: dict[str, Find] = {}
+Get = Callable[[Actor, UUID], Any]
+_rows: dict[str, Get] = {}
 
 
-def register(kind: str, find: Find) -> None:
-    _finders[kind] = find
+def register(kind: str, get: Get) -> None:
+    """Register how a row of this kind is found. It raises NotThere if the actor does not see it."""
+    _rows[kind] = get
 
 
 def find(kind: str, actor: Actor, pk: UUID) -> Source:
     """Return the settings of a workspace or job. Raise NotThere if the actor does not see it."""
-    return _finders[kind](actor, pk)
-
-
-def source_of(
-    actor: Actor, row: Workload, mounts: Sequence[Mount], secret_env: Mapping[str, str] | None
-) -> Source:
-    """Return the settings of a row. `secret_env`: its secrets for its owner, None for others."""
+    row = _rows[kind](actor, pk)
+    mounts = mounting.all_of([row.pk]).get(row.pk, [])
     wishes, left_out = mounting.mountable(actor, row.tenant, row.pool.cluster, mounts)
-    if secret_env is None:
+    if row.owner_id != actor.user.pk:
         return Source(row=row, is_own=False, wishes=wishes, left_out=left_out)
-    secrets = dict(secret_env)
+    secrets = row.secret.clear_env()
     return Source(
         row=row,
         is_own=True,

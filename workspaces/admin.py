@@ -7,15 +7,13 @@ from math import ceil
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
-from accounts.admin.recorded import ReadOnlyPage
 from quotas.scheduling import as_gpus
+from workloads.admin import WorkloadPage
 
 from .models import Desired, Phase, Workspace
 from .runs import lifecycle
@@ -58,15 +56,12 @@ class StopWorkspaces(Previewed[Workspace]):
 
 
 @admin.register(Workspace)
-class WorkspacePage(ReadOnlyPage[Workspace]):
+class WorkspacePage(WorkloadPage):
     """Read-only page for finding and stopping workspaces: only use cases change the rows."""
 
     purpose = gettext_lazy("Workspaces of all people. The activity of each is on its own page.")
     list_display = ("name", "owner", "tenant", "size", "phase", "node", "created_at", "page")
-    list_filter = ("phase", ("deleted_at", admin.EmptyFieldListFilter), "tenant", "pool", "image")
-    list_select_related = ("owner", "tenant", "pool", "flavor")
     search_fields = ("name", "owner__username", "node", "=id")
-    date_hierarchy = "created_at"
     actions = (StopWorkspaces(),)
     fields = (
         "name", "owner", "tenant", "image", "pool", "flavor", "units", "cpu_millicores", "memory_mib", "disk_mib",
@@ -79,12 +74,3 @@ class WorkspacePage(ReadOnlyPage[Workspace]):
 
     def buttons(self, request: HttpRequest, obj: Workspace) -> list[tuple[str, str]]:
         return [StopWorkspaces().as_button] if obj.desired == Desired.RUNNING else []
-
-    @admin.display(description=gettext_lazy("page"))
-    def page(self, workspace: Workspace) -> SafeString:
-        return format_html('<a href="{}">{}</a>', self.public_address(workspace), _("Open"))
-
-    @admin.display(description=gettext_lazy("size"), ordering="units")
-    def size(self, workspace: Workspace) -> str:
-        facts = {"pool": workspace.pool, "gpus": as_gpus(workspace.units, workspace.pool.units_per_gpu)}
-        return _("%(gpus)s GPU of %(pool)s") % facts if workspace.units else str(workspace.pool)

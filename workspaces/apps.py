@@ -21,9 +21,8 @@ class WorkspacesConfig(AppConfig):
         from workloads import conditions, copies
         from workloads.logs import sources
 
-        from . import notices, receivers, trail_words
+        from . import access, notices, receivers, trail_words
         from .cluster import log_source
-        from .launch import source
         from .runs.conditions import OfWorkspaces
         from .runs.holder import Workspaces
         from .runs.reconciler import Reconciler
@@ -31,7 +30,7 @@ class WorkspacesConfig(AppConfig):
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
         conditions.register(OfWorkspaces())
-        copies.register("workspace", source.find)
+        copies.register("workspace", access.get)
         beside.register(Reconciler)
         reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs import access
 from jobs.api.representation import describing, event_json, with_related
-from jobs.models import Event, Job
+from jobs.models import Job
 from workloads.live.following import ListOf, One
 from workloads.live.reads import Kind
 from workloads.logs.sockets import LogOf
@@ -16,8 +16,6 @@ JOBS = Kind(
     describing=describing,
     get=access.get,
     require_there=access.require_there,
-    is_own=access.is_own,
-    events=lambda pk: Event.objects.filter(job=pk),
     event_json=event_json,
 )
 

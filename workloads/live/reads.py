@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 
 from accounts.access import Actor, sight
 from accounts.errors import NotThere
-from workloads.models import EventRow, Workload
+from workloads.models import Workload
 
 from .sockets import Json
 
@@ -75,8 +75,6 @@ class Kind(Generic[Row]):
     describing: Callable[[Iterable[Row]], Callable[[Row, Actor], Json]]
     get: Callable[[Actor, UUID], Row]
     require_there: Callable[[Actor, Row | None], Row]
-    is_own: Callable[[Actor, Row], bool]
-    events: Callable[[UUID], QuerySet[Any]]
     event_json: Callable[[Any], Json]
 
     @cached_property
@@ -109,7 +107,7 @@ class Kind(Generic[Row]):
         rows, sees = self.rows_for((pk for _, pk, _ in asked), [actor for actor, _, _ in asked])
         frame = self._frames_of(rows.values())
         wanted = {(pk, after) for _, pk, after in asked if pk in rows}
-        events = {key: self._events(*key) for key in wanted}
+        events = {(pk, after): self._events(rows[pk], after) for pk, after in wanted}
         found: list[Story] = []
         for actor, pk, after in asked:
             row = rows.get(pk)
@@ -126,17 +124,15 @@ class Kind(Generic[Row]):
         describe, made = self.describing(rows), dict[tuple[UUID, bool], str]()
 
         def frame(row: Row, actor: Actor) -> str:
-            key = row.pk, self.is_own(actor, row)
+            key = row.pk, row.owner_id == actor.user.pk
             if key not in made:
                 made[key] = json.dumps({"type": self.name, self.name: describe(row, actor)})
             return made[key]
 
         return frame
 
-    def _events(self, pk: UUID, after: int) -> list[tuple[int, str]]:
-        events: Iterable[EventRow] = (
-            self.events(pk).filter(number__gt=after).order_by("number")[:EVENTS_AT_ONCE]
-        )
+    def _events(self, row: Any, after: int) -> list[tuple[int, str]]:
+        events = row.events.filter(number__gt=after).order_by("number")[:EVENTS_AT_ONCE]
         return [
             (event.number, json.dumps({"type": "event", "event": self.event_json(event)})) for event in events
         ]

@@ -7,7 +7,7 @@ from workloads.live.reads import Kind
 from workloads.logs.sockets import LogOf
 from workspaces import access
 from workspaces.api.representation import describing, event_json, joined, with_related
-from workspaces.models import Event, Workspace
+from workspaces.models import Workspace
 
 WORKSPACES = Kind(
     name="workspace",
@@ -16,8 +16,6 @@ WORKSPACES = Kind(
     describing=describing,
     get=access.get,
     require_there=access.require_there,
-    is_own=access.is_own,
-    events=lambda pk: Event.objects.filter(workspace=pk),
     event_json=event_json,
 )
 
