@@ -147,7 +147,9 @@ class PartPhase(models.TextChoices):
     CANCELLED = "cancelled", _("cancelled")
 
 
-LIVE = (PartPhase.WAITING, PartPhase.STARTING, PartPhase.RUNNING, PartPhase.ENDING)
+UP = (PartPhase.STARTING, PartPhase.RUNNING)
+HOLD_UNITS = (*UP, PartPhase.ENDING)
+LIVE = (PartPhase.WAITING, *HOLD_UNITS)
 SETTLED = (PartPhase.SUCCEEDED, PartPhase.FAILED, PartPhase.CANCELLED)
 
 

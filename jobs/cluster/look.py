@@ -19,7 +19,7 @@ from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
-from jobs.models import Attempt, Desired, Job, Part, PartPhase
+from jobs.models import UP, Attempt, Desired, Job, Part, PartPhase
 from jobs.runs import attempts, following, lifecycle, parts
 from jobs.runs.ends import End, end_of, has_succeeded, index_of, is_over, is_running, is_suspended
 from quotas.models import Claim
@@ -36,7 +36,6 @@ from . import manifests
 from .manifests import Wanted, wanted_of
 
 log = logging.getLogger(__name__)
-UP = (PartPhase.STARTING, PartPhase.RUNNING)
 
 
 def look(job: Job, mirror: Mirror, shared: Shared) -> bool:

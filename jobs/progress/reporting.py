@@ -14,19 +14,17 @@ from accounts.access import Actor
 from accounts.errors import Conflict, Invalid, NotThere
 from jobs import access
 from jobs.changing import announce
-from jobs.models import Job, Part, PartPhase, Series
+from jobs.models import HOLD_UNITS, Job, Part, Series
 
 from . import taking
 from .lines import NAME, PROGRESS, STEP, report_of
-
-RUNNING = (PartPhase.STARTING, PartPhase.RUNNING, PartPhase.ENDING)
 
 
 def report(actor: Actor, job: Job, index: int, values: Mapping[str, float], step: int | None = None) -> None:
     """Take values of a part that runs. Raise a Refusal for one that does not, and for names or values that are none."""
     access.require_manage(actor, job)
     part = part_of(job, index)
-    if part.phase not in RUNNING:
+    if part.phase not in HOLD_UNITS:
         raise Conflict(
             "not_running",
             _("Part %(index)s does not run.") % {"index": index},

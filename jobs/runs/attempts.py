@@ -14,7 +14,7 @@ from clusters.models import Gpu, Node
 from clusters.pods.ends import end_proven
 from jobs import enqueue, story
 from jobs.changing import Level, add_event, changing
-from jobs.models import SETTLED, Attempt, Desired, Ending, Job, Part, PartPhase
+from jobs.models import SETTLED, UP, Attempt, Desired, Ending, Job, Part, PartPhase
 from jobs.runs.ends import End, Result, index_of, reason_of, tail_of, terminated
 from quotas import admission
 from quotas.models import Claim
@@ -23,8 +23,6 @@ from workloads.pods.status import Object
 from workloads.pods.troubles import Trouble
 
 from . import parts, publishing
-
-UP = (PartPhase.STARTING, PartPhase.RUNNING)
 
 
 def note_pods(attempt: Attempt, pods: Sequence[Object]) -> None:

@@ -10,10 +10,8 @@ from django.db.models import Q
 
 from jobs import notices
 from jobs.changing import add_event, changing
-from jobs.models import Attempt, PartPhase
+from jobs.models import UP, Attempt
 from workloads.conditions import Condition, Started, differ
-
-UP = (PartPhase.STARTING, PartPhase.RUNNING)
 
 
 class OfJobs:

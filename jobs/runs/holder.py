@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from jobs import enqueue, story
 from jobs.changing import add_event, announce, changing
-from jobs.models import Attempt, Desired, Ending, Job, Part, PartPhase
+from jobs.models import UP, Attempt, Desired, Ending, Job, Part, PartPhase
 from quotas import admission
 from quotas.models import Claim
 from quotas.reclaim import ASKED_BACK
@@ -23,7 +23,6 @@ from workloads.models import EventRow
 from . import attempts, lifecycle, parts
 
 Level = EventRow.Level
-UP = (PartPhase.STARTING, PartPhase.RUNNING)
 
 
 class Jobs:

@@ -14,7 +14,7 @@ from accounts.credentials.secrets import encrypt
 from accounts.trail import audit
 from jobs import access, enqueue
 from jobs.changing import add_event, changing
-from jobs.models import SETTLED, Desired, Ending, Job, JobSecret, Part, PartPhase, Phase, Series
+from jobs.models import HOLD_UNITS, SETTLED, Desired, Ending, Job, JobSecret, Part, PartPhase, Phase, Series
 from quotas import admission
 from storage import connections
 from storage.mounts import homes
@@ -49,9 +49,7 @@ def end_parts(rows: QuerySet[Part]) -> int:
     """Withdraw parts that wait, and take down those that run. Return how many."""
     found = dict(rows.values_list("pk", "run"))
     chosen = Part.objects.filter(pk__in=found)
-    chosen.filter(phase__in=(PartPhase.STARTING, PartPhase.RUNNING, PartPhase.ENDING)).update(
-        phase=PartPhase.ENDING, ending=Ending.CANCEL
-    )
+    chosen.filter(phase__in=HOLD_UNITS).update(phase=PartPhase.ENDING, ending=Ending.CANCEL)
     withdrawn = admission.withdraw([run for run in found.values() if run], "cancelled")
     waits = Q(phase=PartPhase.PENDING) | Q(phase=PartPhase.WAITING, run__in=withdrawn)
     chosen.filter(waits).update(phase=PartPhase.CANCELLED)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from django import template
-from django.utils.dateparse import parse_datetime
 
 from accounts.rest.actors import actor_of
 from jobs.models import Job, Series
@@ -27,11 +25,6 @@ def pipeline_of(context: dict[str, Any], job: Job) -> Picture:
 def percent_of(shown: dict[str, Any]) -> int:
     """Return the whole percent that is done: 100 only for all."""
     return int(shown["progress"]["fraction"] * 100)
-
-
-@register.simple_tag
-def eta_of(shown: dict[str, Any]) -> datetime | None:
-    return parse_datetime(shown["progress"]["eta"] or "")
 
 
 @register.simple_tag
