@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from uuid import UUID
@@ -13,6 +12,7 @@ from channels.layers import get_channel_layer
 from django.utils.translation import gettext as _
 
 from accounts.errors import TooMany
+from accounts.places import Places
 from workloads.figures import moment
 
 from .reading import Shown, Wanted, page
@@ -25,21 +25,20 @@ RETRY_SECONDS = 10
 LARGEST_ANSWER_BYTES = 64 * 2**20
 PAGE = 500
 
-_readers: Counter[UUID] = Counter()  # by person
+_readers = Places(MOST_OF_PERSON)
 
 
 class Text:
     """An answer in text that counts for its person until it is closed."""
 
     def __init__(self, person_id: UUID, parts: AsyncIterator[str]) -> None:
-        if _readers[person_id] >= MOST_OF_PERSON:
+        if not _readers.take(person_id):
             raise TooMany(
                 "too_many_log_readers",
                 _("You read %(count)d logs already, as many as one person may.") % {"count": MOST_OF_PERSON},
                 _("Close one of them, and try again."),
                 retry_after_seconds=RETRY_SECONDS,
             )
-        _readers[person_id] += 1
         self._person_id: UUID | None = person_id
         self._parts = parts
 
@@ -58,9 +57,7 @@ class Text:
     def close(self) -> None:
         if self._person_id is None:
             return
-        _readers[self._person_id] -= 1
-        if not _readers[self._person_id]:
-            del _readers[self._person_id]
+        _readers.give_back(self._person_id)
         self._person_id = None
 
 

@@ -6,19 +6,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
-from uuid import UUID
 
 import asyncssh
 from channels.db import database_sync_to_async
-from django.db import InterfaceError, OperationalError
-from django.utils.translation import gettext, override
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import Refusal
 
-from . import volumes
+from . import limits, volumes
 from .carry import Far, Tunnel
 from .rights import Person
 from .volumes import Served
@@ -28,16 +26,14 @@ log = logging.getLogger(__name__)
 READY_SECONDS = 120.0
 LOOK_SECONDS = 0.5
 RECHECK_SECONDS = 20.0
-CONNECT_SECONDS = 5.0
 LONGEST_HEAD = 4096
 
 _begin: Callable[..., Any] = database_sync_to_async(volumes.begin)
-_ready: Callable[..., Any] = database_sync_to_async(volumes.ready)
+_ready: Callable[..., Awaitable[Served | None]] = database_sync_to_async(volumes.ready)
 _why: Callable[..., Any] = database_sync_to_async(volumes.why_not_ready)
 _may_go_on: Callable[..., Any] = database_sync_to_async(volumes.may_go_on)
 
 NO_ANSWER = _("The files cannot be reached at the moment. Try again soon.")
-AWAY = (OperationalError, InterfaceError)
 
 
 class Pod(Far):
@@ -105,19 +101,19 @@ class Files(Tunnel, asyncssh.SSHServerSession[bytes]):  # type: ignore[misc]
                     await asyncio.sleep(RECHECK_SECONDS)
         except Refusal as refusal:
             self._say(f"{refusal.message} {refusal.hint}")
-        except (OSError, TimeoutError, *AWAY):
+        except (OSError, TimeoutError, *limits.AWAY):
             self._say(self._in_their_language(NO_ANSWER))
         self.end()
 
     async def _opened(self) -> Served | None:
         session = await _begin(self._person, self._address)
         deadline = time.monotonic() + READY_SECONDS
-        while (served := await self._ready(session)) is None:
+        while (served := await _ready(self._person, session)) is None:
             if time.monotonic() > deadline:
                 self._say(await _why(self._person, session))
                 return None
             await asyncio.sleep(LOOK_SECONDS)
-        async with asyncio.timeout(CONNECT_SECONDS):
+        async with asyncio.timeout(limits.CONNECT_SECONDS):
             _transport, pod = await asyncio.get_running_loop().create_connection(
                 Pod, served.host, served.port
             )
@@ -128,10 +124,6 @@ class Files(Tunnel, asyncssh.SSHServerSession[bytes]):  # type: ignore[misc]
         log.info("%s opened the files of volume %s", self._person.username, served.volume_id)
         self._lead(pod)
         return served
-
-    async def _ready(self, session: UUID) -> Served | None:
-        found: Served | None = await _ready(self._person, session)
-        return found
 
     def _lead(self, pod: Pod) -> None:
         self._far = pod
@@ -150,7 +142,7 @@ class Files(Tunnel, asyncssh.SSHServerSession[bytes]):  # type: ignore[misc]
         is_used, self._is_used = self._is_used, False
         try:
             return bool(await _may_go_on(self._person, served, is_used=is_used))
-        except AWAY:
+        except limits.AWAY:
             return True  # nothing changes while the database is away
 
     def _say(self, text: str) -> None:
@@ -166,5 +158,5 @@ class Files(Tunnel, asyncssh.SSHServerSession[bytes]):  # type: ignore[misc]
             channel.exit(status)
 
     def _in_their_language(self, words: Any) -> str:
-        with override(self._person.language or "en"):
+        with self._person.speaking():
             return gettext(str(words))

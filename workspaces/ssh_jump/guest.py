@@ -14,7 +14,6 @@ from typing import Any
 import asyncssh
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
-from django.db import InterfaceError, OperationalError
 from django.utils.translation import gettext, override
 from django.utils.translation import gettext_lazy as _
 
@@ -27,11 +26,9 @@ from .rights import Person, Target
 
 log = logging.getLogger(__name__)
 
-CONNECT_SECONDS = 5.0
 RECHECK_SECONDS = 30.0  # a message may be lost; the row is the truth
 SETTLE_SECONDS = 0.1  # changes come in groups
 WINDOW_BYTES = 512 * 1024  # what one channel may send before the workspace has taken it
-AWAY = (OperationalError, InterfaceError)
 
 _person_with: Callable[..., Any] = database_sync_to_async(rights.person_with)
 _target_named: Callable[..., Any] = database_sync_to_async(rights.target_named)
@@ -89,7 +86,7 @@ class Guest(asyncssh.SSHServer):
             raise asyncssh.DisconnectError(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many keys")
         try:
             self._person = await _person_with(username, key.get_fingerprint())
-        except AWAY:
+        except limits.AWAY:
             raise asyncssh.DisconnectError(asyncssh.DISC_SERVICE_NOT_AVAILABLE, str(TRY_AGAIN)) from None
         except ValueError:  # a name that no row can have
             return False
@@ -109,13 +106,8 @@ class Guest(asyncssh.SSHServer):
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         assert self._person is not None
-        full = len(self._tunnels) >= limits.TUNNELS_PER_CONNECTION
-        if full or not self._house.tunnels.take(self._person.user_id):
-            raise self._refusal(asyncssh.OPEN_RESOURCE_SHORTAGE, TOO_MANY)
         tunnel = Tunnel(self._is_over)
-        self._tunnels.add(tunnel)
-        if self._is_stalled:
-            tunnel.no_room("connection")
+        self._admit(tunnel)
         channel = self._connection.create_tcp_channel(window=WINDOW_BYTES)
         return channel, self._open(tunnel, dest_host, dest_port)
 
@@ -124,12 +116,19 @@ class Guest(asyncssh.SSHServer):
         assert self._person is not None
         if not self._person.volume:
             return False
+        files = Files(self._is_over, self._person, self._address)
+        self._admit(files)
+        return self._connection.create_server_channel(encoding=None, window=WINDOW_BYTES), files
+
+    def _admit(self, tunnel: Tunnel) -> None:
+        """Count a tunnel for its person. Raise ChannelOpenError beyond their limits."""
+        assert self._person is not None
         full = len(self._tunnels) >= limits.TUNNELS_PER_CONNECTION
         if full or not self._house.tunnels.take(self._person.user_id):
             raise self._refusal(asyncssh.OPEN_RESOURCE_SHORTAGE, TOO_MANY)
-        files = Files(self._is_over, self._person, self._address)
-        self._tunnels.add(files)
-        return self._connection.create_server_channel(encoding=None, window=WINDOW_BYTES), files
+        self._tunnels.add(tunnel)
+        if self._is_stalled:
+            tunnel.no_room("connection")
 
     async def _open(self, tunnel: Tunnel, name: str, port: int) -> Tunnel:
         assert self._person is not None
@@ -140,9 +139,9 @@ class Guest(asyncssh.SSHServer):
             await self._lead(tunnel, target)
             if not tunnel.ended:
                 await _note_opening(self._person, target, self._address)
-        except (*AWAY, ValueError) as error:
+        except (*limits.AWAY, ValueError) as error:
             tunnel.end()
-            away = isinstance(error, AWAY)
+            away = isinstance(error, limits.AWAY)
             raise self._refusal(asyncssh.OPEN_CONNECT_FAILED, TRY_AGAIN if away else NO_SUCH) from None
         except asyncssh.ChannelOpenError:
             tunnel.end()
@@ -155,7 +154,7 @@ class Guest(asyncssh.SSHServer):
     async def _lead(self, tunnel: Tunnel, target: Target) -> None:
         """Connect the tunnel. Listen for changes first, then look again, so that no change is missed."""
         try:
-            far = await reach(target, timeout_seconds=CONNECT_SECONDS)
+            far = await reach(target, timeout_seconds=limits.CONNECT_SECONDS)
         except (OSError, TimeoutError):
             raise self._refusal(asyncssh.OPEN_CONNECT_FAILED, NO_ANSWER) from None
         tunnel.lead_to(target, far)
@@ -204,7 +203,7 @@ class Guest(asyncssh.SSHServer):
         led = [tunnel for tunnel in self._tunnels if tunnel.target]
         try:
             now = await _still(self._person, {tunnel.target.workspace_id for tunnel in led if tunnel.target})
-        except AWAY:
+        except limits.AWAY:
             return True  # nothing changes while the database is away
         for tunnel in led:
             if tunnel.target and (now is None or now.get(tunnel.target.workspace_id) != tunnel.target):

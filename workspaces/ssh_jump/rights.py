@@ -6,12 +6,14 @@ The answer is the same for a workspace of another person, one that does not exis
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import override
 
 from accounts.access import Actor
 from accounts.errors import Refusal
@@ -34,6 +36,10 @@ class Person:
     language: str
     fingerprint: str
     volume: str = ""  # whose files they came for, as they named it
+
+    def speaking(self) -> AbstractContextManager[None]:
+        """Speak the person's language meanwhile."""
+        return override(self.language or "en")
 
 
 @dataclass(frozen=True)

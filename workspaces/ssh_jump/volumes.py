@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.utils.translation import gettext as _
-from django.utils.translation import override
 
 from accounts.access import Actor
 from accounts.errors import Conflict, NotThere, Refusal
@@ -38,7 +37,7 @@ class Served:
 def named(actor: Actor, name: str) -> Volume:
     """Return the volume that the person may open: by its id, else by its name, theirs first."""
     rows = access.visible(actor).filter(bin_until=None).select_related(*access.RELATED)
-    found = [row for row in rows if name == str(row.pk)] or [
+    found = list(rows.filter(pk__in=_ids(name))) or [
         row for row in rows.filter(name__iexact=name) if sessions.may_open(actor, row)
     ]
     own = [row for row in found if row.owner_id == actor.user.pk]
@@ -51,11 +50,20 @@ def named(actor: Actor, name: str) -> Volume:
     return (own or found)[0]
 
 
+def _ids(name: str) -> list[UUID]:
+    """Return the id that a name is, as pages show ids; none if it is none."""
+    try:
+        found = UUID(name)
+    except ValueError:
+        return []
+    return [found] if str(found) == name else []
+
+
 def begin(person: Person, address: str | None) -> UUID:
     """Start the session of the volume that the person named, or find it. Return its id. Raise a Refusal."""
     actor = Actor(User.objects.get(pk=person.user_id))
     audit.client_address.set(address)
-    with override(person.language or "en"):
+    with person.speaking():
         session, _is_new = sessions.start(actor, named(actor, person.volume))
     return session.pk
 
@@ -64,7 +72,7 @@ def ready(person: Person, session_id: UUID) -> Served | None:
     """Return the session once it is ready; None: not yet. Raise a Refusal if it ended, or may not be used any more."""
     row = FilesSession.objects.select_related("volume__tenant", "volume__owner").get(pk=session_id)
     actor = Actor(User.objects.get(pk=person.user_id))
-    with override(person.language or "en"):
+    with person.speaking():
         sessions.require(actor, row.volume)
         if row.phase in (FilesPhase.ENDING, FilesPhase.ENDED):
             text = _("The files of “%(volume)s” were closed.") % {"volume": row.volume.name}
@@ -78,7 +86,7 @@ def ready(person: Person, session_id: UUID) -> Served | None:
 def why_not_ready(person: Person, session_id: UUID) -> str:
     """Return why the session does not get ready, in the person's language."""
     row = FilesSession.objects.get(pk=session_id)
-    with override(person.language or "en"):
+    with person.speaking():
         if row.problem:
             return f"{problems.sentence(row.problem, row.problem_data)} {problems.hint(row.problem, row.problem_data)}"
         return _("The files do not open. Look on the volume's page in Berth.")
