@@ -60,6 +60,8 @@ class Adoption(models.TextChoices):
     CONFIRMED = "confirmed", _("confirmed by its owner")
 
 
+# Volumes that are adopted, and whose files nobody has looked at yet.
+NOT_LOOKED_AT = ~Q(adoption="") & Q(inspection__isnull=True)
 # A driver that is no CSI driver: it makes no snapshots.
 NO_DRIVER = "-"
 

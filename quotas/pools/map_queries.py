@@ -336,8 +336,7 @@ def _admitted(nodes: Sequence[Node], runs: Iterable[UUID]) -> Iterable[Any]:
     chosen = Q(nodes__overlap=names, pool__cluster__in=clusters)
     return (
         Claim.objects.filter(Q(pk__in=list(runs)) | chosen, state=Claim.State.ADMITTED)
-        .annotate(**NAMED, cluster=F("pool__cluster_id"), resource=F("pool__resource_name"))
-        .annotate(pods_on=PODS_ON)
+        .annotate(**NAMED, cluster=F("pool__cluster_id"), resource=F("pool__resource_name"), pods_on=PODS_ON)
         .values_list(*HOLDING, *NAMED, "cluster", "resource", "pods_on", named=True)
     )
 

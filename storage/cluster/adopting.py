@@ -13,6 +13,7 @@ from uuid import UUID
 
 from clusters import labels
 from clusters.mirror import Mirror
+from clusters.pods.ends import terminal
 from clusters.storage import volumes
 from storage.models import Access, Volume
 
@@ -25,7 +26,6 @@ OPTION = "ro"
 OPTIONS, ANNOTATIONS = "/spec/mountOptions", "/metadata/annotations"
 # On a persistent volume that got the option `ro` by Berth.
 MARK = "berth.dev/read-only-until-confirmed"
-ENDED = ("Succeeded", "Failed")
 
 
 class Blocked(Exception):
@@ -103,7 +103,7 @@ def _behind_claim(volume: Volume, mirror: Mirror, instance: UUID) -> str:
 
 
 def _mounts(pod: Object, claim: str) -> bool:
-    if (pod.get("status") or {}).get("phase") in ENDED:
+    if terminal(pod):
         return False
     sources = (one.get("persistentVolumeClaim") or {} for one in pod["spec"].get("volumes") or ())
     return any(source.get("claimName") == claim for source in sources)

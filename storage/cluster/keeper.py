@@ -15,7 +15,7 @@ from clusters.mirror import Mirror
 from clusters.models import Cluster, Installation
 from clusters.watch import keeping
 from storage.enqueue import CHANNEL
-from storage.models import Adoption, FilesSession, Kind, Phase, Snapshot, Volume
+from storage.models import NOT_LOOKED_AT, Adoption, FilesSession, Kind, Phase, Snapshot, Volume
 
 from . import attachments
 from .look import look
@@ -60,8 +60,7 @@ class Keeper(keeping.Keeper):
             "volume"
         )
         opened = FilesSession.objects.filter(ended_at=None).values("volume")
-        waits = Q(adoption=Adoption.READ_ONLY, inspection__isnull=True)
-        is_adopted = waits | Q(adoption__in=(Adoption.ASKED, Adoption.CONFIRMED))
+        is_adopted = NOT_LOOKED_AT | Q(adoption=Adoption.CONFIRMED)
         is_moving = Q(phase__in=MOVING) | Q(pk__in=moving) | Q(pk__in=opened) | is_adopted
         return self.rows().filter(is_due | Q(dirty_since__isnull=False) | is_moving)
 

@@ -70,7 +70,7 @@ def tend(volume: Volume, mirror: Mirror, instance: UUID) -> bool:
     """Keep the volume, its copies and its files session. Return False if one of these has to be looked at again."""
     files_done = files.look_at(volume, mirror, instance)
     keep(volume, mirror, instance)
-    if volume.adoption == Adoption.READ_ONLY and volume.inspection is None:
+    if volume.adoption == Adoption.READ_ONLY and volume.inspection is None and volume.bin_until is None:
         inspecting.begin(volume)
     return snapshots.look_at_all(volume, mirror, instance) and files_done
 

@@ -24,6 +24,8 @@ LONGEST_RAW = 2000
 
 def begin(volume: Volume) -> None:
     """Start to look what is in an adopted volume, as soon as nobody holds it."""
+    if FilesSession.objects.filter(volume=volume, ended_at=None).exists():
+        return  # it goes on: no lock is needed to know that
     with transaction.atomic():
         admission.lock(volume.cluster_id)  # no run that mounts it is admitted meanwhile
         row = locked(Volume.objects.filter(pk=volume.pk).select_related("cluster")).get()

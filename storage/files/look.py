@@ -32,7 +32,6 @@ from . import inspecting, manifests
 log = logging.getLogger(__name__)
 
 IDLE = timedelta(minutes=10)
-LONGEST_RAW = 2000
 Object = Mapping[str, Any]
 
 
@@ -142,7 +141,7 @@ def trouble(pod: Object, events: Sequence[Object]) -> tuple[str, dict[str, Any]]
 
 def explained(source: str, message: str) -> tuple[str, dict[str, Any]]:
     found = explain.diagnose(source, message)
-    return found.code, {"raw": message[:LONGEST_RAW], **found.data}
+    return found.code, {"raw": message[: inspecting.LONGEST_RAW], **found.data}
 
 
 def conclude(row: FilesSession, report: Object) -> None:

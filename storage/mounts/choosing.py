@@ -16,7 +16,7 @@ from accounts.access import Actor
 from accounts.models import Tenant
 from clusters.models import Cluster
 from storage import access, versions
-from storage.models import LATEST, Adoption, Mount, Phase, Shared, Snapshot, Volume
+from storage.models import LATEST, NOT_LOOKED_AT, Mount, Phase, Shared, Snapshot, Volume
 
 from .mounting import MountWish, may_mount, own, wished
 
@@ -61,9 +61,7 @@ def offers(actor: Actor, tenant: Tenant | None = None, cluster: Cluster | None =
     theirs = rows.filter(Q(owner=actor.user, is_main=False) | ~Q(shared=Shared.NO))
     if tenant is not None:
         theirs = theirs.filter(tenant=tenant, cluster=cluster)
-    theirs = theirs.exclude(
-        Q(adoption=Adoption.ASKED) | Q(adoption=Adoption.READ_ONLY, inspection__isnull=True)
-    )
+    theirs = theirs.exclude(NOT_LOOKED_AT)
     volumes = list(theirs.select_related("tenant", "owner").order_by("name", "pk")[:MOST_OFFERED])
     published = versions.of([volume.pk for volume in volumes])
     return {

@@ -31,8 +31,8 @@ class OfWorkspaces:
         return {row.run: (row.started_at, row.units > 0) for row in rows if row.run}
 
     def set_conditions(self, cluster_id: UUID, wanted: Mapping[UUID, Sequence[Condition]]) -> None:
-        ill = Workspace.objects.filter(pool__cluster=cluster_id).exclude(conditions=[])
-        rows = Workspace.objects.filter(Q(run__in=wanted) | Q(pk__in=ill.values("pk")), run__isnull=False)
+        is_ill = Q(pool__cluster=cluster_id) & ~Q(conditions=[])
+        rows = Workspace.objects.filter(Q(run__in=wanted) | is_ill, run__isnull=False)
         for row in rows.only("pk", "run", "conditions"):
             has = wanted.get(row.run, ()) if row.run else ()
             if differ(row.conditions, has):
