@@ -22,12 +22,6 @@ GOOD = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def bob(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.bob.user)
-    return client
-
-
 def faulty(answer: Any) -> set[str]:
     assert answer.status_code == 422
     return set(answer.context["form"].errors)

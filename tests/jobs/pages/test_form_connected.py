@@ -29,12 +29,6 @@ RANKS = {"framework": "ranks", "nodes": "1", "processes_per_node": "4"}
 
 
 @pytest.fixture
-def bob(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.bob.user)
-    return client
-
-
-@pytest.fixture
 def data(cast: Cast) -> Volume:
     return dataset(cast, "data", owner=cast.bob.user)
 

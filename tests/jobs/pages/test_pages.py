@@ -14,12 +14,6 @@ from tests.shared.job_rows import end_in_rows, make_job
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def bob(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.bob.user)
-    return client
-
-
 def names(answer: Any) -> list[str]:
     return [job.name for job, _shown in answer.context["rows"]]
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.workloads.logs.log_server import stamped
 from workloads.logs import intake
 from workloads.logs.chunks import Entry
 from workloads.logs.intake import SECOND, Intake, Stored, nanoseconds, read, since_ns
@@ -40,11 +41,6 @@ def test_a_piece_of_a_line_has_the_time_of_its_line(line: str) -> None:
 
 def test_a_line_may_be_empty() -> None:
     assert read("2026-11-27T12:00:00Z ", 0) == Entry(NOON, "")
-
-
-def stamped(entry: Entry) -> bytes:
-    second = datetime.fromtimestamp(entry.ns // SECOND, UTC)
-    return f"{second:%Y-%m-%dT%H:%M:%S}.{entry.ns % SECOND:09d}Z {entry.text}".encode()
 
 
 GAPS = st.lists(
