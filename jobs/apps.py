@@ -32,7 +32,7 @@ class JobsConfig(AppConfig):
         conditions.register(OfJobs())
         copies.register("job", access.get)
         beside.register(Keeper)
-        reachability_changed.connect(changing.on_reachability_changed)
+        reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)
         for share in (Quota, TenantLimit):
             post_save.connect(receivers.on_share_changed, sender=share)

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from clusters.models import Cluster
 from workloads import changing as workloads
 from workloads.live import groups
 from workloads.models import EventRow
@@ -37,13 +36,6 @@ def _written(job: Job) -> None:
 
 def announce(job: Job) -> None:
     groups.announce("job", job)
-
-
-def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
-    """Refresh the pages of the cluster's jobs: their message changes."""
-    rows = Job.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
-    tenants = rows.values_list("tenant", flat=True).distinct().order_by()
-    groups.announce_all("job", tenants, rows.filter(ended_at__isnull=True).values_list("pk", flat=True))
 
 
 def add_event(

@@ -13,6 +13,8 @@ from accounts.credentials.secrets import decrypt
 from storage.models import Snapshot, Volume
 from workloads.models import EventRow, Workload
 
+from .naming import name_of
+
 
 class Desired(models.TextChoices):
     DONE = "done", _("done")
@@ -96,7 +98,7 @@ class Job(Workload):
     @property
     def object_name(self) -> str:
         """Name of its Secret."""
-        return f"job-{self.id}"
+        return name_of(self.id)
 
 
 class On(models.TextChoices):
@@ -243,7 +245,7 @@ class Attempt(models.Model):
     @property
     def object_name(self) -> str:
         """Name of its Job in the cluster: an attempt has one claim, and a claim never two Jobs."""
-        return f"job-{self.run}"
+        return name_of(self.run)
 
     @property
     def unproven(self) -> bool:

@@ -8,6 +8,10 @@ from uuid import UUID
 OBJECT_NAME = re.compile(r"job-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
 
 
+def name_of(pk: UUID | str) -> str:
+    return f"job-{pk}"
+
+
 def named_in(name: str) -> UUID | None:
     """Return the id of a job or run in an object's name."""
     found = OBJECT_NAME.match(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from math import isfinite, isnan, prod
@@ -129,13 +130,14 @@ def _value(text: str) -> Any:
 def as_text(sweep: Grid | Points) -> str:
     """Return the lines from which `parse` reads the sweep."""
     if isinstance(sweep, Mapping):
-        return "\n".join(f"{name} = {', '.join(map(_written, values))}" for name, values in sweep.items())
-    rows = [", ".join(_written(value) for value in point.values()) for point in sweep]
+        return "\n".join(f"{name} = {', '.join(map(written, values))}" for name, values in sweep.items())
+    rows = [", ".join(written(value) for value in point.values()) for point in sweep]
     return "\n".join([", ".join(sweep[0]), *rows]) if sweep else ""
 
 
-def _written(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def written(value: Any) -> str:
+    """Return a value of a parameter or metric as text: as programs get it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 # --- Order of results

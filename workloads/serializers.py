@@ -119,14 +119,17 @@ class ExpositionShape(serializers.Serializer[Any]):
     path = serializers.CharField()
 
 
-class RequestBody(StrictSerializer):
+class EnvironmentBody(StrictSerializer):
+    env = Environment(required=False, default=dict)
+    secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
+
+
+class RequestBody(EnvironmentBody):
     """Person, image and settings: fields of a launch and of a job."""
 
     tenant = serializers.CharField(max_length=40)
     name = serializers.CharField(max_length=63)
     image = serializers.CharField(max_length=40)
-    env = Environment(required=False, default=dict)
-    secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
     repository = serializers.CharField(required=False, default="", allow_blank=True, max_length=1024)
     priority = serializers.IntegerField(required=False, default=0, min_value=-100, max_value=100)
     volumes = MountBody(many=True, required=False, default=list)

@@ -23,6 +23,9 @@ from workloads import devices
 from workloads.figures import exposition, moment, number
 
 Json = dict[str, Any]
+# By job and phase: the number of parts, and the sum of the progress that they reported.
+Tallies = dict[UUID, dict[str, tuple[int, float]]]
+STILL_TO_RUN = {*LIVE, PartPhase.PENDING} - {PartPhase.RUNNING}
 MOST_ATTEMPTS = 100
 MOST_IN_A_LIST = 1000  # attempts of all jobs together
 
@@ -45,12 +48,13 @@ def jobs_json(jobs: Iterable[Job], actor: Actor) -> list[Json]:
 def in_brief(jobs: Iterable[Job], actor: Actor) -> list[Json]:
     """JSON without attempts, volumes, order and progress, for pages that show none of them."""
     jobs = list(jobs)
-    brief = _brief([job.pk for job in jobs])
+    ids = [job.pk for job in jobs]
+    brief = _brief(ids, tallies_of(ids))
     return [brief(job, actor) for job in jobs]
 
 
-def _brief(ids: Collection[UUID]) -> Callable[[Job, Actor], Json]:
-    counts, first = counts_of(ids), first_waiting(ids)
+def _brief(ids: Collection[UUID], tallies: Tallies) -> Callable[[Job, Actor], Json]:
+    counts, first = _counted(tallies), first_waiting(ids)
     queues = queues_of(first.values())
 
     def describe(job: Job, actor: Actor) -> Json:
@@ -67,9 +71,10 @@ def describing(jobs: Iterable[Job], *, tails: bool = False) -> Callable[[Job, Ac
     """
     jobs = list(jobs)
     ids = [job.pk for job in jobs]
-    brief = _brief(ids)
-    progress = progress_of(jobs)
-    attempts = attempts_of(ids)
+    tallies = tallies_of(ids)
+    brief = _brief(ids, tallies)
+    progress = progress_of(jobs, tallies)
+    attempts = attempts_of(ids, tails=tails)
     mounts = mounting.mounts_of(ids)
     after = afters_of(ids)
     # For one job alone: of GPUs that runs have at the moment, all figures are read.
@@ -91,20 +96,33 @@ def describing(jobs: Iterable[Job], *, tails: bool = False) -> Callable[[Job, Ac
 
 def counts_of(jobs: Iterable[UUID]) -> dict[UUID, Counter[str]]:
     """Return the number of parts in each phase, by job."""
+    return _counted(tallies_of(jobs))
+
+
+def _counted(tallies: Tallies) -> dict[UUID, Counter[str]]:
     found: dict[UUID, Counter[str]] = defaultdict(Counter)
-    rows = Part.objects.filter(job__in=jobs).order_by().values_list("job", "phase").annotate(Count("pk"))
-    for job, phase, count in rows:
-        found[job][phase] = count
+    for job, of_job in tallies.items():
+        found[job].update({phase: count for phase, (count, _reported) in of_job.items()})
     return found
 
 
-def attempts_of(jobs: Collection[UUID]) -> dict[UUID, list[Attempt]]:
-    """Return the newest attempts, by job: of many jobs, fewer of each."""
+def tallies_of(jobs: Iterable[UUID]) -> Tallies:
+    """Return the number of parts in each phase, and the sum of the progress that they reported, by job."""
+    found: Tallies = defaultdict(dict)
+    rows = Part.objects.filter(job__in=jobs).order_by().values_list("job", "phase")
+    for job, phase, count, reported in rows.annotate(Count("pk"), Sum("progress")):
+        found[job][phase] = count, reported or 0.0
+    return found
+
+
+def attempts_of(jobs: Collection[UUID], *, tails: bool) -> dict[UUID, list[Attempt]]:
+    """Return the newest attempts, by job: of many jobs, fewer of each. `tails`: with their last lines."""
     most = max(1, min(MOST_ATTEMPTS, MOST_IN_A_LIST // max(1, len(jobs))))
     number = Window(RowNumber(), partition_by=F("part__job"), order_by=F("pk").desc())
     rows = Attempt.objects.filter(part__job__in=jobs).annotate(place=number).filter(place__lte=most)
     found: dict[UUID, list[Attempt]] = defaultdict(list)
-    for one in rows.select_related("part").order_by("pk"):
+    unread = ["part__parameters", "part__metrics", "part__pace", *([] if tails else ["tail"])]
+    for one in rows.select_related("part").defer(*unread).order_by("pk"):
         found[one.part.job_id].append(one)
     return found
 
@@ -191,15 +209,15 @@ def part_json(part: Part) -> Json:
     }
 
 
-def progress_of(jobs: Iterable[Job]) -> dict[UUID, Json]:
+def progress_of(jobs: Iterable[Job], tallies: Tallies) -> dict[UUID, Json]:
     """Return how far each job is, when it will be done, and the newest values of one that has a single part."""
     jobs, now = list(jobs), timezone.now()
     done: dict[UUID, float] = defaultdict(float)
     others: Counter[UUID] = Counter()
-    rows = Part.objects.filter(job__in=jobs).order_by().values_list("job", "phase")
-    for job_id, phase, count, reported in rows.annotate(Count("pk"), Sum("progress")):
-        done[job_id] += count if phase == PartPhase.SUCCEEDED else (reported or 0.0)
-        others[job_id] += count if phase in (*LIVE, PartPhase.PENDING) and phase != PartPhase.RUNNING else 0
+    for job_id, of_job in tallies.items():
+        for phase, (count, reported) in of_job.items():
+            done[job_id] += count if phase == PartPhase.SUCCEEDED else reported
+            others[job_id] += count if phase in STILL_TO_RUN else 0
     ends: dict[UUID, list[datetime | None]] = defaultdict(list)
     metrics: dict[UUID, Json] = {}
     of_interest = Part.objects.filter(Q(phase=PartPhase.RUNNING) | Q(job__completions=1), job__in=jobs)

@@ -18,7 +18,7 @@ from jobs.sweeps import MOST_PARTS
 from workloads.copies import Source
 from workloads.longest import LONGEST_MINUTES
 from workloads.serializers import (
-    Environment,
+    EnvironmentBody,
     ExpositionShape,
     ReasonShape,
     RequestBody,
@@ -53,15 +53,12 @@ class Sweep(StrictSerializer):
     )
     parallelism = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MOST_PARTS)
 
-    def validate_parameters(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        if faults := sweeps.faults_of(values):
+    def validate_parameters(self, sweep: sweeps.Grid | sweeps.Points) -> sweeps.Grid | sweeps.Points:
+        if faults := sweeps.faults_of(sweep):
             raise serializers.ValidationError(faults)
-        return values
+        return sweep
 
-    def validate_points(self, points: sweeps.Points) -> sweeps.Points:
-        if faults := sweeps.faults_of(points):
-            raise serializers.ValidationError(faults)
-        return points
+    validate_points = validate_parameters
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("parameters" in attrs) == ("points" in attrs):
@@ -146,6 +143,7 @@ class ProgramBody(StrictSerializer):
         max_value=LONGEST_MINUTES,
         help_text="A part fails that runs longer. Null: as long as it takes.",
     )
+    priority = serializers.IntegerField(required=False, default=PRIORITY, min_value=-100, max_value=100)
     notify = serializers.BooleanField(required=False, default=True)
     ttl_hours = serializers.IntegerField(
         required=False,
@@ -170,16 +168,11 @@ class ProgramBody(StrictSerializer):
 class JobBody(ProgramBody, SizeBody, RequestBody):
     """A job. Give exactly one of flavor, pool or gpu, and one of command, script or notebook."""
 
-    priority = serializers.IntegerField(required=False, default=PRIORITY, min_value=-100, max_value=100)
 
-
-class WorkspaceJobBody(ProgramBody):
+class WorkspaceJobBody(ProgramBody, EnvironmentBody):
     """A job with a workspace's image, size, volumes and environment. `env` and `secret_env` are added to its own."""
 
     name = serializers.CharField(required=False, max_length=63, help_text="Left out: the workspace's.")
-    env = Environment(required=False, default=dict)
-    secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
-    priority = serializers.IntegerField(required=False, default=PRIORITY, min_value=-100, max_value=100)
 
 
 class KeepBody(StrictSerializer):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from accounts.spreadsheets import line
 from jobs.models import Part
-from jobs.sweeps import names_in
+from jobs.sweeps import names_in, written
 
 
 async def csv_parts(parts: Sequence[Part]) -> AsyncIterator[list[str]]:
@@ -30,4 +29,4 @@ async def csv_parts(parts: Sequence[Part]) -> AsyncIterator[list[str]]:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return "" if value is None else written(value)

@@ -20,6 +20,7 @@ from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
 from jobs.changing import changing
 from jobs.models import UP, Attempt, Desired, Job, Part, PartPhase
+from jobs.naming import name_of
 from jobs.runs import attempts, following, lifecycle, parts
 from jobs.runs.ends import End, end_of, has_succeeded, index_of, is_over, is_running, is_suspended
 from quotas.models import Claim
@@ -86,7 +87,7 @@ def _look(job: Job, mirror: Mirror, shared: Shared) -> bool:
             bring_up(wanted_of(job, part, attempt, claim, shared, timezone.now()), pods, mirror)
     starting = {part.run for part in live if part.phase in UP}
     attempts.show_troubles(job, [one for one in known.values() if one.run in starting])
-    set_aside(job, by_run, {f"job-{run}" for run in runs}, mirror)
+    set_aside(job, by_run, {name_of(run) for run in runs}, mirror)
     if parts.lacks_claims(job):
         attempts.request_more(job)
     if live and job.dirty_since is not None:
@@ -116,8 +117,8 @@ def end_late(job: Job, run: str, pods: Sequence[Object], mirror: Mirror) -> None
                     "Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"]
                 )
         elif not pod["metadata"].get("deletionTimestamp"):
-            mirror.delete("Job", job.tenant.namespace, f"job-{run}")
-            mirror.delete("Pod", job.tenant.namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+            mirror.delete("Job", job.tenant.namespace, name_of(run))
+            delete_pod(pod, mirror)
 
 
 def keep_fences(job: Job, mirror: Mirror, shared: Shared) -> None:
@@ -324,8 +325,12 @@ def take_down(job: Job, part: Part, attempt: Attempt, pods: Sequence[Object], mi
 def delete_running(pods: Sequence[Object], mirror: Mirror) -> None:
     for pod in pods:
         if not pod["metadata"].get("deletionTimestamp") and not terminal(pod):
-            name = pod["metadata"]["name"]
-            mirror.delete("Pod", pod["metadata"]["namespace"], name, uid=pod["metadata"]["uid"])
+            delete_pod(pod, mirror)
+
+
+def delete_pod(pod: Object, mirror: Mirror) -> None:
+    of = pod["metadata"]
+    mirror.delete("Pod", of["namespace"], of["name"], uid=of["uid"])
 
 
 def settle(job: Job, attempt: Attempt, pods: Sequence[Object], end: End, mirror: Mirror) -> None:

@@ -15,6 +15,7 @@ from clusters import labels
 from clusters.labels import digest_of
 from jobs import start
 from jobs.models import Attempt, Framework, Job, Part
+from jobs.sweeps import written
 from quotas.models import Claim
 from quotas.namespaces.manifests import tenant_labels
 from workloads.pods import parts
@@ -202,7 +203,7 @@ def environment(wanted: Wanted) -> list[dict[str, Any]]:
     values = wanted.part.parameters
     if values:
         ours["BERTH_PARAMETERS"] = json.dumps(values)
-    ours |= {f"BERTH_PARAM_{name.upper()}": as_text(value) for name, value in values.items()}
+    ours |= {f"BERTH_PARAM_{name.upper()}": written(value) for name, value in values.items()}
     if wanted.job.framework:
         ours |= distributed(wanted)
     if (path := checkpoints(wanted)) is not None:
@@ -243,10 +244,6 @@ def checkpoints(wanted: Wanted) -> str | None:
     """Return where the volume for checkpoints is mounted; None: they are in the home."""
     paths = (one.path for one in wanted.mounts if one.volume_id == wanted.job.checkpoints)
     return next(paths, None)
-
-
-def as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def secret(wanted: Wanted) -> dict[str, Any]:

@@ -80,11 +80,10 @@ def connected(
     """Return the graph of these rows. Pure."""
     jobs, waits = list(jobs), list(waits)
     nodes = [Node(str(one.pk), "job", one.name, one.phase, owner=one.owner.get_username()) for one in jobs]
-    versions = {node.id: node for one in jobs if (node := _written(one)) is not None}
+    written = [(one, node) for one in jobs if (node := _written(one)) is not None]
+    versions = {node.id: node for _job, node in written}
     edges = [Edge(str(one.predecessor_id), str(one.job_id), "after", one.on) for one in waits]
-    edges += [
-        Edge(str(one.pk), written.id, "writes") for one in jobs if (written := _written(one)) is not None
-    ]
+    edges += [Edge(str(one.pk), node.id, "writes") for one, node in written]
     by_id = {one.pk: one for one in jobs}
     first: dict[UUID, list[Job]] = {one.pk: [] for one in jobs}
     for wait in waits:

@@ -15,6 +15,7 @@ from accounts.errors import Conflict, Invalid, NotThere
 from jobs import access
 from jobs.changing import announce
 from jobs.models import HOLD_UNITS, Job, Part, Series
+from workloads.figures import moment
 
 from . import taking
 from .lines import NAME, PROGRESS, STEP, report_of
@@ -56,7 +57,8 @@ def refuse_faulty(part: Part, values: Mapping[str, float]) -> None:
     ]
     if not 0 <= values.get(PROGRESS, 0) <= 1:
         faults.append(_("progress is from 0 to 1."))
-    if not faults and set(values) - {PROGRESS, STEP} - taking.allowed_of(part, set(values)):
+    new = set(values) - {PROGRESS, STEP} - part.metrics.keys()
+    if not faults and new and new - taking.allowed_of(part, set(values)):
         faults.append(_("A job has at most %(most)s names.") % {"most": taking.MOST_NAMES})
     if faults:
         text = _("Some values cannot be taken.")
@@ -76,8 +78,7 @@ def reported(job: Job, index: int) -> dict[str, Any]:
 
 def points_of(row: Series) -> list[dict[str, Any]]:
     points = [*row.points, *([row.newest] if row.newest and row.newest not in row.points[-1:] else [])]
-    return [{"step": int(step), "value": value, "at": _moment(at)} for step, value, at in points]
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    return [
+        {"step": int(step), "value": value, "at": moment(datetime.fromtimestamp(at, UTC))}
+        for step, value, at in points
+    ]

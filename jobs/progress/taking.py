@@ -92,12 +92,13 @@ def allowed_of(part: Part, names: set[str]) -> set[str]:
 
 def _extend(part: Part, points: dict[str, list[Point]]) -> None:
     there = {row.name: row for row in Series.objects.filter(part=part, name__in=points)}
-    for name, new in points.items():
-        row = there.get(name) or Series(part=part, name=name)
+    rows = [there.get(name) or Series(part=part, name=name) for name in points]
+    for row, new in zip(rows, points.values(), strict=True):
         thinned = Thinned(row.points, row.stride, row.seen)
         for number, point in enumerate(new):
             if point[0] < 0:  # no step was given: it is counted
                 point[0] = row.seen + number
         thinned.add(new)
         row.points, row.stride, row.seen, row.newest = thinned.points, thinned.stride, thinned.seen, new[-1]
-        row.save()
+    Series.objects.bulk_create(row for row in rows if row.name not in there)
+    Series.objects.bulk_update(there.values(), ["points", "newest", "stride", "seen"])

@@ -110,7 +110,7 @@ def show_troubles(job: Job, present: Iterable[Attempt], refusal: Diagnosis | Non
     found = {one.reason: one.data for one in present if one.trouble_since is not None}
     if refusal is not None:
         found[refusal.code] = refusal.data
-    if not found and not job.troubles:
+    if found.keys() == job.troubles.keys():
         return
     with changing(job.pk) as row:
         if row.desired != Desired.DONE or row.ended_at is not None or found.keys() == row.troubles.keys():
@@ -119,6 +119,7 @@ def show_troubles(job: Job, present: Iterable[Attempt], refusal: Diagnosis | Non
         for code in found.keys() - row.troubles.keys():
             add_event(row, code, level=Level.WARNING, **found[code])
         row.troubles = {code: row.troubles.get(code, now) for code in sorted(found)}
+        job.troubles = row.troubles  # a refusal later in this look compares with it
         if found:
             code = min(row.troubles, key=row.troubles.__getitem__)
             row.message_code, row.message_data = code, found[code]

@@ -127,6 +127,8 @@ def hold(job: Job, first: Sequence[tuple[Job, str]]) -> None:
 
 def follow(job: Job) -> None:
     """Let a held job begin if those that it waits for are over as asked; end it if they never will be."""
+    if still_waits(job):
+        return
     with transaction.atomic():
         admission.lock(job.pool.cluster_id)
         with changing(job.pk) as row:
@@ -146,9 +148,21 @@ def follow(job: Job) -> None:
                 parts.request_next(row)
 
 
+def still_waits(job: Job) -> bool:
+    """Return True if it waits on, and says so already: there is nothing to write, and no lock is needed."""
+    found = [(one.predecessor, standing_of(one)) for one in dependencies_of([job.pk])]
+    if any(stands == Standing.NEVER for _one, stands in found):
+        return False
+    waits = [one for one, stands in found if stands == Standing.WAITS]
+    return bool(waits) and (job.message_code, job.message_data) == (WAITS, waiting_for(waits))
+
+
 def show(job: Job, waits: Sequence[Job]) -> None:
-    job.message_code = WAITS
-    job.message_data = {"names": names_of(waits), "by": [str(one.pk) for one in waits]}
+    job.message_code, job.message_data = WAITS, waiting_for(waits)
+
+
+def waiting_for(waits: Sequence[Job]) -> dict[str, Any]:
+    return {"names": names_of(waits), "by": [str(one.pk) for one in waits]}
 
 
 def names_of(jobs: Iterable[Job]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+from django.db.models import Count
 from django.utils import timezone
 
 from accounts.errors import Refusal, TooMany
@@ -118,7 +119,7 @@ def fail(job: Job, code: str, data: dict[str, object]) -> None:
 
 def show(job: Job) -> None:
     """Set the job's phase and message by its parts, and note its end."""
-    counts = Counter(job.parts.values_list("phase", flat=True))
+    counts = Counter(dict(job.parts.order_by().values_list("phase").annotate(Count("pk"))))
     phase = phase_of(job.desired, counts)
     if phase == Phase.SUCCEEDED and job.failure is not None:
         phase = Phase.FAILED  # what it wrote could not be published
