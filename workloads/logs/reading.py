@@ -54,6 +54,14 @@ class Cursor(NamedTuple):
             raise ValueError(text)
         return cls(us, stream, number)
 
+    @classmethod
+    def of(cls, text: str) -> Cursor | None:
+        """Return the cursor in the text; None if it holds none."""
+        try:
+            return cls.parse(text)
+        except ValueError:
+            return None
+
 
 class Shown(NamedTuple):
     """Stored line with whose it is."""
