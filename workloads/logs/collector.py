@@ -19,6 +19,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
+from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.labels import RUN, instance_selector
@@ -159,14 +160,16 @@ class Collector:
             log.warning("the database is away: %s", error)
             await self._database.call(connection.close)
             return
-        for pk, logs in list(self._clusters.items()):
-            if pk not in rows or how_reached(rows[pk]) != how_reached(logs.cluster):
-                await self._clusters.pop(pk).stop()
+        apis: dict[UUID, Api] = {}
         for pk, row in rows.items():
-            if pk not in self._clusters:
-                with suppress(ClusterError):  # its settings allow no connection: tried again
-                    labels = await self._database.call(instance_selector)
-                    self._clusters[pk] = ClusterLogs(row, labels, self._recall, self._hurried.set)
+            with suppress(ClusterError):  # its settings allow no connection: tried again
+                apis[pk] = api_for(row)
+        for pk, logs in list(self._clusters.items()):
+            if apis.get(pk) is not logs.api:  # another server, or a kubeconfig with another token
+                await self._clusters.pop(pk).stop()
+        for pk in apis.keys() - self._clusters.keys():
+            labels = await self._database.call(instance_selector)
+            self._clusters[pk] = ClusterLogs(rows[pk], apis[pk], labels, self._recall, self._hurried.set)
 
     async def _recall(self, pod: Pod) -> Known | None:
         return await self._database.call(recall, pod)
@@ -185,18 +188,18 @@ class ClusterLogs:
     def __init__(
         self,
         cluster: Cluster,
+        api: Api,
         labels: dict[str, str],
         recall: Callable[[Pod], Any],
         hurry: Callable[[], None],
     ) -> None:
-        """Raises ClusterError if no connection can be made."""
-        self.cluster = cluster
-        self._streams = LogStreams(api_for(cluster))
+        self.cluster, self.api = cluster, api
+        self._streams = LogStreams(api)
         self._recall, self._hurry = recall, hurry
         self._logs: dict[str, Following] = {}
         self._done: dict[str, None] = {}  # pods whose log is whole
         self._loop = asyncio.get_running_loop()
-        self._follower = Follower(lambda: api_for(cluster), "Pod", labels, lambda body: pod_of(body, RUN))
+        self._follower = Follower(lambda: api, "Pod", labels, lambda body: pod_of(body, RUN))
         self._thread = threading.Thread(target=self._watch, name=f"pods of {cluster.slug}", daemon=True)
         self._thread.start()
 
@@ -255,10 +258,6 @@ class ClusterLogs:
         for uid in list(self._logs):
             self._end(uid)
         await self._streams.close()
-
-
-def how_reached(cluster: Cluster) -> tuple[str, str, str]:
-    return cluster.connection, cluster.kubeconfig_path, cluster.context
 
 
 def recall(pod: Pod) -> Known | None:
