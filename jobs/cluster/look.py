@@ -22,14 +22,14 @@ from jobs.changing import changing
 from jobs.models import UP, Attempt, Desired, Job, Part, PartPhase
 from jobs.naming import name_of
 from jobs.runs import attempts, following, lifecycle, parts
-from jobs.runs.ends import End, end_of, has_succeeded, index_of, is_over, is_running, is_suspended
+from jobs.runs.ends import End, end_of, has_succeeded, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage.cluster.look import hold
 from storage.mounts import mounting
 from workloads.pods.looking import binding_modes, with_reasons
 from workloads.pods.making import explain_refusal, make_driver_volume, refused
-from workloads.pods.status import Object, accepted
+from workloads.pods.status import Object, accepted, index_of
 from workloads.pods.troubles import Blocked, Outcome, Snapshot, Trouble, explain_trouble, trouble
 from workloads.pods.wanted import Shared
 

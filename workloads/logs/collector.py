@@ -22,7 +22,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError
-from clusters.labels import RUN, instance_selector
+from clusters.labels import instance_selector
 from clusters.log_streams import LogStreams
 from clusters.models import Cluster
 from clusters.transport import Json
@@ -31,6 +31,7 @@ from clusters.watch.watching import Changed, Follower, Listed, Lost, Step
 from vitals.pulse import Pulse
 
 from . import measures, retention, store
+from .chunks import size_of
 from .following import Following, Known
 from .models import LogStream
 from .sources import Pod, describe, pod_of
@@ -199,7 +200,7 @@ class ClusterLogs:
         self._logs: dict[str, Following] = {}
         self._done: dict[str, None] = {}  # pods whose log is whole
         self._loop = asyncio.get_running_loop()
-        self._follower = Follower(lambda: api, "Pod", labels, lambda body: pod_of(body, RUN))
+        self._follower = Follower(lambda: api, "Pod", labels, pod_of)
         self._thread = threading.Thread(target=self._watch, name=f"pods of {cluster.slug}", daemon=True)
         self._thread.start()
 
@@ -229,7 +230,7 @@ class ClusterLogs:
         uid = body["metadata"]["uid"]
         if change == "DELETED":
             self._done.pop(uid, None)
-        elif (pod := pod_of(body, RUN)) is not None:
+        elif (pod := pod_of(body)) is not None:
             self._take(pod)
 
     def _take(self, pod: Pod) -> None:
@@ -286,7 +287,7 @@ def recall(pod: Pod) -> Known | None:
 
 def _count(batch: Batch) -> None:
     measures.LINES.add(len(batch.entries))
-    measures.BYTES.add(sum(len(entry.text) + 1 for entry in batch.entries))
+    measures.BYTES.add(sum(size_of(entry.text) for entry in batch.entries))
     measures.DROPPED.add(batch.dropped)
 
 

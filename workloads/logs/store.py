@@ -133,8 +133,7 @@ def append(batches: Sequence[Batch]) -> set[int]:
             at = times(batch.entries, stream.last_at)
             changed = fill(batch.entries, at, chunks.get(pk), stream.lines + 1, expiry[stream.tenant_id])
             rows += [_row(stream, chunk) for chunk in changed]
-            if readers.are_there():
-                told += _lines(stream, batch.entries, at)
+            told += _lines(stream, batch.entries, at)
             groups |= {group_of(stream.holder_id)} if batch.entries or batch.has_ended else set()
             _note(stream, batch, at, changed, now)
         with connection.cursor() as cursor:
