@@ -98,6 +98,7 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(launch(repository=address) for address in REPOSITORIES),
     *(launch(metrics=at) for at in EXPOSITIONS),
     *(job(metrics=at) for at in EXPOSITIONS),
+    *(("PATCH", "workspaces/{id}/", {"metrics": at}) for at in EXPOSITIONS),
     *(job(after=after) for after in AFTER),
     *(job(writes=writes) for writes in of(
         7, [], "x", {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER}, {"volume": STRANGER, "path": "/x"},
