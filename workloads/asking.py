@@ -39,7 +39,9 @@ def check_repository(address: str) -> dict[str, list[str]]:
     return {"repository": [_("Give an address that git can clone, as https://host/group/project.git")]}
 
 
-def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str, list[str]]:
+def check_env(
+    env: Mapping[str, str], secret_env: Mapping[str, str], also_reserved: re.Pattern[str] | None = None
+) -> dict[str, list[str]]:
     """Faults by field: malformed or reserved names, a name twice, too much."""
     faults: dict[str, list[str]] = {}
     for where, values in (("env", env), ("secret_env", secret_env)):
@@ -51,7 +53,7 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str
         texts += [
             _("“%(name)s” is reserved: Berth sets it. Use another name.") % {"name": name}
             for name in values
-            if RESERVED_ENV.fullmatch(name)
+            if RESERVED_ENV.fullmatch(name) or (also_reserved and also_reserved.fullmatch(name))
         ]
         texts += [
             _("The value of “%(name)s” has a NUL character, which no environment can hold.") % {"name": name}

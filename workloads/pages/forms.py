@@ -309,6 +309,11 @@ class WorkloadForm(forms.Form):
         return choosing.of_choices(self.offers, self.cleaned_data.get("volumes", ()))
 
     @property
+    def waits_for(self) -> int:
+        """Number of others that have to be over before it enters the queue."""
+        return 0
+
+    @property
     def several(self) -> int:
         """Number of nodes that it needs at once, each with the size asked for."""
         return 1
