@@ -221,7 +221,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "": (PAGE, NO_SUCH_METHOD),
     "api/schema/": (PUBLIC, ""),
     "api/docs/": (PAGE, NO_SUCH_METHOD),
-    "help/causes/": (PAGE, NO_SUCH_METHOD),
+    "help/causes/": (PAGE, PAGE),
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
