@@ -37,5 +37,9 @@ def label(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.label", str(cluster_id), group="figures")
 
 
+def fill_post_mortems() -> None:
+    async_task("monitoring.tasks.fill_post_mortems", group="post-mortems")
+
+
 def thin() -> None:
     async_task("monitoring.tasks.thin", group="figures")

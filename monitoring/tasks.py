@@ -7,6 +7,7 @@ from monitoring.figures import busy, thinning
 from monitoring.health import notifying, signs, supplies
 from monitoring.intake import ecc
 from monitoring.isolation import steps as isolation
+from monitoring.post_mortems import filling
 from monitoring.validation import steps
 
 
@@ -40,6 +41,10 @@ def prove_isolation(proof_id: str) -> None:
 
 def label(cluster_id: str) -> None:
     ecc.label(UUID(cluster_id))
+
+
+def fill_post_mortems() -> None:
+    filling.fill_due()
 
 
 def thin() -> None:

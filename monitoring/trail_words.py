@@ -3,10 +3,12 @@
 from django.utils.translation import gettext_lazy as _
 
 KINDS = {
+    "post_mortem": _("Post-mortems"),
     "agent_token": _("Tokens of agents"),
 }
 
 DONE = {
+    "post_mortem.note": _("%(actor)s added a note to the post-mortem of %(name)s."),
     "agent_token.create": _("%(actor)s created the token “%(name)s” for the agents of %(cluster)s."),
     "agent_token.revoke": _("%(actor)s revoked the token “%(name)s” of the agents of %(cluster)s."),
     "drift.delete": _("%(actor)s deleted %(name)s in %(cluster)s, which Berth did not need."),

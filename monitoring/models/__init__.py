@@ -4,6 +4,7 @@ from .drift import Finding, Look, What
 from .figures import BusyDay, Figure, Track
 from .gpus import AgentState, AgentToken, FailedStart, Trouble, XidEvent
 from .isolation import IsolationProof
+from .post_mortems import OomKill, PostMortem, PostMortemNote, SeenPod
 from .validation import Validation
 
 __all__ = [
@@ -15,6 +16,10 @@ __all__ = [
     "Finding",
     "IsolationProof",
     "Look",
+    "OomKill",
+    "PostMortem",
+    "PostMortemNote",
+    "SeenPod",
     "Track",
     "Trouble",
     "Validation",

@@ -20,6 +20,7 @@ from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
 from storage.models import Mount, Turn
 from storage.mounts import homes, mounting
+from workloads.failures import is_past, post_mortem_of
 from workloads.figures import exposition, moment, number
 from workloads.sizes.sizing import Size
 from workspaces.access import is_own
@@ -157,6 +158,7 @@ def event_json(event: Event) -> Json:
         "level": event.level,
         **explained(event.code, event.data),
         "data": event.data,
+        "post_mortem": str(event.run) if story.is_recorded(event) and not is_past(event.at) else None,
     }
 
 
@@ -189,7 +191,7 @@ def failure_json(failure: Json | None) -> Json | None:
     if failure is None:
         return None
     explanation = explained(failure["code"], failure.get("data") or {})
-    return {**explanation, "at": failure["at"], "post_mortem": None}
+    return {**explanation, "at": failure["at"], "post_mortem": post_mortem_of(failure)}
 
 
 def explained(code: str, data: Json) -> Json:

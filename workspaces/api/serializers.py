@@ -217,7 +217,9 @@ class EndpointsShape(serializers.Serializer[Any]):
 
 class FailureShape(ReasonShape):
     at = serializers.DateTimeField()
-    post_mortem = serializers.JSONField(allow_null=True)
+    post_mortem = serializers.UUIDField(
+        allow_null=True, help_text="Its record, under post-mortems/; null: none."
+    )
 
 
 class ReclaimShape(ReasonShape):
@@ -301,6 +303,9 @@ class EventShape(serializers.Serializer[Any]):
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True)
     data = serializers.DictField()  # type: ignore[assignment]
+    post_mortem = serializers.UUIDField(
+        allow_null=True, help_text="Record of the run that this event ended or interrupted."
+    )
 
 
 class ImageShape(serializers.ModelSerializer[Image]):

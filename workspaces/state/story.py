@@ -192,6 +192,16 @@ LINES: dict[str, Line] = {
 }
 
 
+# Events by which a run failed, was interrupted, or lost what ran in it: the room above keeps a record of each such run.
+RECORDED = frozenset({"given_up", "interrupted", "container_restarted", "sent_back"})
+
+
+def is_recorded(event: Event) -> bool:
+    """Return True if the event's run has a record. One that was sent back has none if no node had taken its pod."""
+    is_so = event.code in RECORDED and event.run is not None
+    return is_so and (event.code != "sent_back" or "node" in event.data)
+
+
 def sentence(code: str, data: Mapping[str, Any]) -> str:
     """Return a sentence in the reader's language; "" for no code."""
     if not code:

@@ -176,4 +176,5 @@ def test_an_event_in_words(cast: Cast) -> None:
         "message": "The container was stopped from outside (OOMKilled).",
         "hint": "It restarts automatically; files are kept.",
         "data": {"reason": "OOMKilled"},
+        "post_mortem": str(workspace.run),
     }
