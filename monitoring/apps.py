@@ -20,6 +20,7 @@ class MonitoringConfig(AppConfig):
         from .drift import looks
         from .figures import busy, devices, pods, thinning
         from .health import signs, starts, supplies
+        from .idle import looking as idle
         from .intake import ecc
         from .isolation import proof, queries
         from .isolation import steps as isolation
@@ -43,6 +44,7 @@ class MonitoringConfig(AppConfig):
         nodes_changed.connect(signs.on_nodes_changed, dispatch_uid="monitoring.health")
         objects_changed.connect(starts.on_objects_changed, dispatch_uid="monitoring.health")
         relisted.connect(signs.on_relisted, dispatch_uid="monitoring.health")
+        tick.connect(idle.on_tick, dispatch_uid="monitoring.idle")
         tick.connect(readings.on_tick, dispatch_uid="monitoring.prometheus")
         pods_measured.connect(pods.on_pods_measured, dispatch_uid="monitoring.figures")
         of_workspaces.register(opening.on_workspace_event)

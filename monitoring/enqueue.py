@@ -25,6 +25,10 @@ def look_at_supplies(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.look_at_supplies", str(cluster_id), group="health")
 
 
+def look_for_idle(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.look_for_idle", str(cluster_id), group="idle")
+
+
 def validate(validation_id: UUID) -> None:
     async_task("monitoring.tasks.validate", str(validation_id), group="validation")
 

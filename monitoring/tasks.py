@@ -5,6 +5,7 @@ from uuid import UUID
 from monitoring.drift import looks
 from monitoring.figures import busy, thinning
 from monitoring.health import notifying, signs, supplies
+from monitoring.idle import looking as idle
 from monitoring.intake import ecc
 from monitoring.isolation import steps as isolation
 from monitoring.post_mortems import filling
@@ -29,6 +30,10 @@ def pass_time() -> None:
 
 def look_at_supplies(cluster_id: str) -> None:
     supplies.look(UUID(cluster_id))
+
+
+def look_for_idle(cluster_id: str) -> None:
+    idle.look(UUID(cluster_id))
 
 
 def validate(validation_id: str) -> None:

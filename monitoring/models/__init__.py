@@ -3,6 +3,7 @@
 from .drift import Finding, Look, What
 from .figures import BusyDay, Figure, Track
 from .gpus import AgentState, AgentToken, FailedStart, Trouble, XidEvent
+from .idle import IdleLook, IdlePolicy
 from .isolation import IsolationProof
 from .post_mortems import OomKill, PostMortem, PostMortemNote, SeenPod
 from .validation import Validation
@@ -14,6 +15,8 @@ __all__ = [
     "FailedStart",
     "Figure",
     "Finding",
+    "IdleLook",
+    "IdlePolicy",
     "IsolationProof",
     "Look",
     "OomKill",
