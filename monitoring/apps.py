@@ -14,6 +14,7 @@ class MonitoringConfig(AppConfig):
         from workloads import devices as of_runs
 
         from . import doctor, trail_words
+        from .alerts import driving, own_parts, sources, troubles
         from .dcgm import readings
         from .drift import looks
         from .figures import busy, devices, pods, thinning
@@ -41,5 +42,8 @@ class MonitoringConfig(AppConfig):
         relisted.connect(signs.on_relisted, dispatch_uid="monitoring.health")
         tick.connect(readings.on_tick, dispatch_uid="monitoring.prometheus")
         pods_measured.connect(pods.on_pods_measured, dispatch_uid="monitoring.figures")
+        sources.register("trouble", troubles.firings)
+        sources.register("berth", own_parts.firings)
+        tick.connect(driving.on_tick, dispatch_uid="monitoring.alerts")
         used.register(busy.busy_seconds)
         of_runs.register(devices.devices_of)
