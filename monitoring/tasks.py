@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from monitoring.alerts import heartbeat, own_parts, raising, sending
 from monitoring.drift import looks
 from monitoring.figures import busy, thinning
 from monitoring.health import notifying, signs, supplies
@@ -55,3 +56,19 @@ def fill_post_mortems() -> None:
 def thin() -> None:
     if thinning.thin():
         busy.sum_up()
+
+
+def raise_alerts() -> None:
+    raising.look()
+
+
+def send_alerts() -> None:
+    sending.send_due()
+
+
+def beat_heart(route_id: str) -> None:
+    heartbeat.beat(UUID(route_id))
+
+
+def look_at_site() -> None:
+    own_parts.look_at_site()

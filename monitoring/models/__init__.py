@@ -1,5 +1,6 @@
-"""Models of drift, of reports about nodes and GPUs, and of the troubles derived from them."""
+"""Models of alerts, of drift, of reports about nodes and GPUs, and of the troubles derived from them."""
 
+from .alerts import Alert, AlertDelivery, AlertMember, AlertPass, AlertRoute, Severity
 from .drift import Finding, Look, What
 from .figures import BusyDay, Figure, Track
 from .gpus import AgentState, AgentToken, FailedStart, Trouble, XidEvent
@@ -11,6 +12,11 @@ from .validation import Validation
 __all__ = [
     "AgentState",
     "AgentToken",
+    "Alert",
+    "AlertDelivery",
+    "AlertMember",
+    "AlertPass",
+    "AlertRoute",
     "BusyDay",
     "FailedStart",
     "Figure",
@@ -23,6 +29,7 @@ __all__ = [
     "PostMortem",
     "PostMortemNote",
     "SeenPod",
+    "Severity",
     "Track",
     "Trouble",
     "Validation",

@@ -366,18 +366,6 @@ def test_an_answer_ends_at_its_largest_size_and_says_so(cast: Cast, monkeypatch:
     assert "1 MiB" in told.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "alerts/"),
-    ],
-)
-def test_what_is_not_built_says_so_to_who_may_ask(cast: Cast, method: str, path: str) -> None:
-    answer = ask(script(cast.bob), method, path)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_yet")
-    assert ask(Client(), method, path).status_code == 401
-
-
 def test_the_schema_is_clean(cast: Cast, tmp_path: Any) -> None:
     call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "openapi.yaml"))
     paths = yaml.safe_load((tmp_path / "openapi.yaml").read_text())["paths"]
