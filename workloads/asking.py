@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
-from accounts.errors import Invalid, NotYet
+from accounts.errors import Invalid
 
 LONGEST_NAME = 63
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
@@ -76,9 +76,3 @@ def refuse_unfair(actor: Actor, priority: int) -> None:
     if priority > 0 and not actor.is_admin:
         text = _("Only admins may give a priority above 0.")
         raise Invalid("priority_too_high", text, _("Use 0 or less."), fields={"priority": [text]})
-
-
-def refuse_not_built(fields: Sequence[str]) -> None:
-    for name in fields:
-        text = _("“%(name)s” is not available yet.") % {"name": name}
-        raise NotYet("not_yet", text, _("Leave it out."), fields={name: [text]})
