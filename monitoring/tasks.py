@@ -7,6 +7,7 @@ from monitoring.figures import busy, thinning
 from monitoring.health import notifying, signs, supplies
 from monitoring.intake import ecc
 from monitoring.isolation import steps as isolation
+from monitoring.parts import looks as parts
 from monitoring.validation import steps
 
 
@@ -28,6 +29,14 @@ def pass_time() -> None:
 
 def look_at_supplies(cluster_id: str) -> None:
     supplies.look(UUID(cluster_id))
+
+
+def look_at_parts(cluster_id: str) -> None:
+    parts.look(UUID(cluster_id))
+
+
+def look_at_load(cluster_id: str) -> None:
+    parts.look_at_load(UUID(cluster_id))
 
 
 def validate(validation_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from .drift import Finding, Look, What
 from .figures import BusyDay, Figure, Track
-from .gpus import AgentState, AgentToken, FailedStart, Trouble, XidEvent
+from .gpus import AgentState, AgentToken, FailedStart, NodeLoad, Suspicion, Trouble, XidEvent
 from .isolation import IsolationProof
 from .validation import Validation
 
@@ -15,6 +15,8 @@ __all__ = [
     "Finding",
     "IsolationProof",
     "Look",
+    "NodeLoad",
+    "Suspicion",
     "Track",
     "Trouble",
     "Validation",
