@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("clusters", "0008_parts_of_clusters"),
-        ("monitoring", "0004_drift_of_jobs"),
+        ("monitoring", "0007_post_mortems"),
     ]
 
     operations = [

@@ -16,11 +16,13 @@ from accounts.models import Membership, Role, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
+from monitoring.models import Alert, AlertRoute
 from quotas.models import Booking
 from storage import connections
 from storage.models import Snapshot, Volume
 from tests.cast import make_cast
 from tests.shared.job_rows import make_job
+from tests.shared.post_mortem_rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
@@ -94,16 +96,35 @@ def make_stage() -> Stage:
         cast.bob, "demo", {"name": "store", "endpoint": "https://s3.example.org", "bucket": "data"} | keys
     )
     common["snapshot"] = str(snapshot.pk)
+    now = timezone.now()
+    alert = Alert.objects.create(
+        tenant=cast.demo,
+        group="x",
+        code="volume_nearly_full",
+        data={"percent": 95},
+        severity=2,
+        since=now,
+        last_at=now,
+        round_at=now,
+    )
+    route = AlertRoute.objects.create(
+        name="hook", way="webhook", tenant=cast.demo, address="x", host="x.test"
+    )
     ids = {
+        "alerts/route": str(route.pk),
+        "alert-route": str(route.pk),
+        "alert": str(alert.pk),
         "volume": str(volume.pk),
         "job": str(make_job(cast, cast.bob).pk),
         "connection": str(connection.pk),
         "workspace": str(workspace.pk),
         "booking": str(booking.pk),
         "notice": str(notice.pk),
+        "post-mortem": str(make_post_mortem(workspace).pk),
         "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
         "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),
     }
     objects = {kind: {"id": found, **common} for kind, found in ids.items()}
     objects["job"]["verb"] = "cancel"
+    objects["alert"]["verb"], objects["alerts/route"]["verb"] = "acknowledge", "test"
     return Stage(people, cast.demo, cast.second, objects)

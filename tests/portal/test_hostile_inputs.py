@@ -14,6 +14,7 @@ from accounts.credentials import tokens
 from accounts.models import Scope
 from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
+from tests.shared.post_mortem_rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
 
@@ -61,6 +62,15 @@ SIZES: list[dict[str, Any]] = [
 REPOSITORIES: list[Any] = [
     "file:///etc", "/etc/passwd", "ext::sh -c id", "--upload-pack=id", "ssh://-oProxyCommand=id/x", "javascript:1",
     "https://", "http://x\n.example/a", "https://example.org/a b", 7, ["x"], "https://example.org/" + "a" * 3000,
+]  # fmt: skip
+ROUTE = {"tenant": "demo", "name": "hook", "way": "webhook", "address": "https://hook.example.org/x"}
+ROUTES: list[dict[str, Any]] = [
+    {"way": "admins"}, {"way": "heartbeat"}, {"way": "pigeon"}, {"tenant": None}, {"tenant": "second"},
+    {"tenant": "\x00"}, {"address": "file:///etc/passwd"}, {"address": "gopher://x/"}, {"address": "https://"},
+    {"address": "https://user:pass@x.test/"}, {"address": "http://[bad/"}, {"address": "https://x.test/\r\nX: y"},
+    {"address": "https://x.test:99999/"}, {"address": 7}, {"secret": "whsec_!"}, {"secret": "a b"}, {"pool": "nowhere"},
+    {"cluster": "\x00"}, {"escalates_after_minutes": 0}, {"escalates_after_minutes": 10**9}, {"surprise": 1},
+    {"may_reach_inside": True}, {"way": "mail", "address": "nobody@example.org"}, {"way": "mail", "address": "x"},
 ]  # fmt: skip
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [
@@ -132,8 +142,21 @@ HOSTILE: list[tuple[str, str, Any]] = [
         "limit=0", "limit=-1", "limit=many", "limit=10000000000000000000000", "cursor=zzz", "cursor=%00",
         "phase=flying", "desired=flying", "search=%00", "name=%00",
     )),
+    *(("GET", f"post-mortems/?{query}", None) for query in (
+        "limit=0", "cursor=zzz", "workspace=x", "job=%00", "happened=flying", "node=%00", "search=%00",
+    )),
+    *(("POST", "post-mortems/{id}/notes/", {"text": text}) for text in of(
+        "", " \n", "a\x00b", "\ud83d", "x" * 4001, None, 7, True, [], {},
+    )),
+    *(("POST", "post-mortems/{id}/notes/", body) for body in of({}, [], "x", 7, {"text": "fine", "author": "bob"})),
     ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),
     ("GET", "audit/?since=yesterday", None),
+    ("GET", "alerts/?state=broken", None),
+    ("GET", "alerts/?severity=9", None),
+    ("GET", "alerts/?cluster=%00", None),
+    ("GET", "alerts/?cursor=x", None),
+    ("POST", f"alerts/{STRANGER}/silence/", {"minutes": 5}),
+    *(("POST", "alert-routes/", ROUTE | body) for body in ROUTES),
     ("GET", "workspaces/{id}/events/?after=-1", None),
     ("GET", "workspaces/{id}/events/?after=x", None),
     ("GET", "workspaces/not-a-uuid/", None),
@@ -163,7 +186,9 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
         cast = make_cast()
         scopes = [Scope.READ, Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES]
         _token, secret = tokens.issue(cast.alice.user, "test", scopes, None, 1)
-        yield Scene(str(make_workspace(cast, cast.alice).pk), secret)
+        workspace = make_workspace(cast, cast.alice)
+        make_post_mortem(workspace, id=workspace.pk)
+        yield Scene(str(workspace.pk), secret)
 
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
