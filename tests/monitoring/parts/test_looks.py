@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from clusters.models import Cluster, Node, PartPod
 from monitoring import enqueue
+from monitoring.alerts import raising
 from monitoring.dcgm.prometheus import Series
-from monitoring.models import NodeLoad, Suspicion, Trouble
+from monitoring.models import Alert, NodeLoad, Suspicion, Trouble
 from monitoring.parts import load, looks
 from tests.cast import Cast
 from tests.monitoring.dcgm.conftest import Server, server
@@ -151,3 +152,13 @@ def test_the_nodes_page_shows_its_load_its_parts_and_what_to_type(
     assert "<dt>Ceph</dt><dd>well</dd>" in page
     assert "Calico crashes again and again (gpu-1)" in page
     assert "kubectl get pods -A -o wide | grep -i PART" in page
+
+
+def test_a_trouble_of_a_part_becomes_an_alert_with_commands_for_admins(cast: Cast, cluster: Cluster) -> None:
+    part(cluster, "CoreDNS", ready=False, detail="CrashLoopBackOff")
+    looks.look(cluster.pk)
+    raising.look()
+    alert = Alert.objects.get(code="part_crashing")
+    page = browser(cast.admin).get(f"/alerts/{alert.pk}/").content.decode()
+    assert "CoreDNS crashes again and again (gpu-1)" in page
+    assert "kubectl -n NAMESPACE logs POD --previous" in page
