@@ -3,8 +3,10 @@
 from django.urls import path
 
 from . import views
+from .idle import views as idle
 
 urlpatterns = [
+    path("idle/", idle.idle, name="idle"),
     path("workspaces/sparklines/", views.sparklines, name="workspace-sparklines"),
     path("workspaces/<uuid:id>/metrics/", views.metrics, name="workspace-metrics"),
 ]
