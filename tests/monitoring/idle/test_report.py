@@ -41,6 +41,7 @@ def blocks(random: Random, minutes: int) -> list[float]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_on_a_played_month_it_agrees_with_what_idle_reclaim_then_does(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
