@@ -4,11 +4,15 @@ from django.utils.translation import gettext_lazy as _
 
 KINDS = {
     "agent_token": _("Tokens of agents"),
+    "idlepolicy": _("Idle policies"),
 }
 
 DONE = {
     "agent_token.create": _("%(actor)s created the token “%(name)s” for the agents of %(cluster)s."),
     "agent_token.revoke": _("%(actor)s revoked the token “%(name)s” of the agents of %(cluster)s."),
+    "idlepolicy.create": _("%(actor)s added the idle policy “%(name)s”."),
+    "idlepolicy.change": _("%(actor)s changed the idle policy “%(name)s”."),
+    "idlepolicy.delete": _("%(actor)s removed the idle policy “%(name)s”."),
     "drift.delete": _("%(actor)s deleted %(name)s in %(cluster)s, which Berth did not need."),
     "drift.delete_data": _("%(actor)s deleted %(name)s in %(cluster)s with the data on it."),
     "drift.accept": _("%(actor)s accepted a change to %(name)s in %(cluster)s."),
