@@ -3,8 +3,11 @@
 from django.urls import path
 
 from . import views
+from .post_mortems import views as post_mortems
 
 urlpatterns = [
     path("workspaces/sparklines/", views.sparklines, name="workspace-sparklines"),
     path("workspaces/<uuid:id>/metrics/", views.metrics, name="workspace-metrics"),
+    path("post-mortems/", post_mortems.records, name="post-mortems"),
+    path("post-mortems/<uuid:id>/", post_mortems.record, name="post-mortem"),
 ]

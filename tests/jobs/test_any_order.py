@@ -30,7 +30,7 @@ from quotas import admission, holders, reclaim
 from quotas.models import Claim
 from quotas.signals import claim_released
 from tests.cast import make_cast
-from tests.jobs.played_jobs import PlayedJobs, run_of
+from tests.shared.played.jobs import PlayedJobs, run_of
 from tests.sampling import rare
 from tests.shared.faults import AWAY, REFUSED, Killed, after, is_alive, killed_after
 from tests.shared.looking import LateMirror

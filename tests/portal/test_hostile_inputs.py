@@ -14,7 +14,7 @@ from accounts.credentials import tokens
 from accounts.models import Scope
 from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
-from tests.shared.post_mortem_rows import make_post_mortem
+from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
 
