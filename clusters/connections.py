@@ -6,14 +6,19 @@ handshake and leaks when repeated. A changed row or kubeconfig file gives a new 
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import threading
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import yaml
+from cryptography import x509
 from django.conf import settings
 from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
@@ -97,13 +102,68 @@ def _refuse_programs(cluster: Cluster) -> None:
 
 
 def _user_of(kubeconfig: dict[str, Any], context: str) -> dict[str, Any]:
+    return _chosen(kubeconfig, context, "user")
+
+
+def _cluster_of(kubeconfig: dict[str, Any], context: str) -> dict[str, Any]:
+    return _chosen(kubeconfig, context, "cluster")
+
+
+def _chosen(kubeconfig: dict[str, Any], context: str, part: str) -> dict[str, Any]:
+    """Return the part, a user or a cluster, that the context names."""
+
     def named(section: str, name: str) -> dict[str, Any]:
         return next((entry for entry in kubeconfig.get(section) or [] if entry.get("name") == name), {})
 
     chosen = named("contexts", context or kubeconfig.get("current-context", "")).get("context") or {}
-    return named("users", chosen.get("user", "")).get("user") or {}
+    return named(f"{part}s", chosen.get(part, "")).get(part) or {}
 
 
 def _without_quotes(error: Exception) -> str:
     """Return the error's text without what the library quotes from the file, which may be a token."""
     return re.split(r"[\n{]", str(error), maxsplit=1)[0] or type(error).__name__
+
+
+def ends_of_credentials(cluster: Cluster) -> list[tuple[str, datetime]]:
+    """Return what of the cluster's kubeconfig ends by itself, and when: certificates, and a token that says so."""
+    if cluster.connection != Cluster.Connection.KUBECONFIG or not cluster.kubeconfig_path:
+        return []
+    return list(_ends(*_settings_of(cluster)[2:]))
+
+
+@lru_cache(maxsize=64)
+def _ends(path: str, context: str, changed_at: int) -> tuple[tuple[str, datetime], ...]:
+    try:
+        kubeconfig = yaml.safe_load(Path(path).read_text()) or {}
+        user, its_cluster = _user_of(kubeconfig, context), _cluster_of(kubeconfig, context)
+    except (OSError, yaml.YAMLError, *NO_KUBECONFIG):
+        return ()
+    found = [
+        ("client certificate", _certificate_ends(user, "client-certificate", path)),
+        ("cluster CA", _certificate_ends(its_cluster, "certificate-authority", path)),
+        ("token", _token_ends(user.get("token"))),
+    ]
+    return tuple((what, ends_at) for what, ends_at in found if ends_at is not None)
+
+
+def _certificate_ends(section: dict[str, Any], key: str, path: str) -> datetime | None:
+    try:
+        if data := section.get(f"{key}-data"):
+            pem = base64.b64decode(data)
+        elif name := section.get(key):
+            pem = (Path(path).parent / name).read_bytes()
+        else:
+            return None
+        return min(one.not_valid_after_utc for one in x509.load_pem_x509_certificates(pem))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _token_ends(token: Any) -> datetime | None:
+    """Return the end that a JSON web token names. Others name none."""
+    try:
+        claims = str(token).split(".")[1]
+        ends_at = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]
+        return datetime.fromtimestamp(float(ends_at), UTC)
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError, OSError):
+        return None

@@ -25,6 +25,10 @@ def look_at_supplies(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.look_at_supplies", str(cluster_id), group="health")
 
 
+def look_for_idle(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.look_for_idle", str(cluster_id), group="idle")
+
+
 def validate(validation_id: UUID) -> None:
     async_task("monitoring.tasks.validate", str(validation_id), group="validation")
 
@@ -43,3 +47,19 @@ def fill_post_mortems() -> None:
 
 def thin() -> None:
     async_task("monitoring.tasks.thin", group="figures")
+
+
+def raise_alerts() -> None:
+    async_task("monitoring.tasks.raise_alerts", group="alerts")
+
+
+def send_alerts() -> None:
+    async_task("monitoring.tasks.send_alerts", group="alerts")
+
+
+def beat_heart(route_id: UUID) -> None:
+    async_task("monitoring.tasks.beat_heart", str(route_id), group="alerts")
+
+
+def look_at_site() -> None:
+    async_task("monitoring.tasks.look_at_site", group="alerts")

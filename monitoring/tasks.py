@@ -2,9 +2,11 @@
 
 from uuid import UUID
 
+from monitoring.alerts import heartbeat, own_parts, raising, sending
 from monitoring.drift import looks
 from monitoring.figures import busy, thinning
 from monitoring.health import notifying, signs, supplies
+from monitoring.idle import looking as idle
 from monitoring.intake import ecc
 from monitoring.isolation import steps as isolation
 from monitoring.post_mortems import filling
@@ -31,6 +33,10 @@ def look_at_supplies(cluster_id: str) -> None:
     supplies.look(UUID(cluster_id))
 
 
+def look_for_idle(cluster_id: str) -> None:
+    idle.look(UUID(cluster_id))
+
+
 def validate(validation_id: str) -> None:
     steps.look(UUID(validation_id))
 
@@ -50,3 +56,19 @@ def fill_post_mortems() -> None:
 def thin() -> None:
     if thinning.thin():
         busy.sum_up()
+
+
+def raise_alerts() -> None:
+    raising.look()
+
+
+def send_alerts() -> None:
+    sending.send_due()
+
+
+def beat_heart(route_id: str) -> None:
+    heartbeat.beat(UUID(route_id))
+
+
+def look_at_site() -> None:
+    own_parts.look_at_site()

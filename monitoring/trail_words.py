@@ -5,12 +5,21 @@ from django.utils.translation import gettext_lazy as _
 KINDS = {
     "post_mortem": _("Post-mortems"),
     "agent_token": _("Tokens of agents"),
+    "alert": _("Alerts"),
+    "alert_route": _("Alert routes"),
 }
 
 DONE = {
     "post_mortem.note": _("%(actor)s added a note to the post-mortem of %(name)s."),
     "agent_token.create": _("%(actor)s created the token “%(name)s” for the agents of %(cluster)s."),
     "agent_token.revoke": _("%(actor)s revoked the token “%(name)s” of the agents of %(cluster)s."),
+    "alert.acknowledge": _("%(actor)s acknowledged the alert “%(code)s”."),
+    "alert.silence": _("%(actor)s silenced the alert “%(code)s” for %(minutes)s min."),
+    "alert.resolve": _("%(actor)s resolved the alert “%(code)s”."),
+    "alert_route.create": _("%(actor)s created the alert route “%(name)s”."),
+    "alert_route.change": _("%(actor)s changed the alert route “%(name)s”."),
+    "alert_route.delete": _("%(actor)s deleted the alert route “%(name)s”."),
+    "alert_route.test": _("%(actor)s sent a test by the alert route “%(name)s”."),
     "drift.delete": _("%(actor)s deleted %(name)s in %(cluster)s, which Berth did not need."),
     "drift.delete_data": _("%(actor)s deleted %(name)s in %(cluster)s with the data on it."),
     "drift.accept": _("%(actor)s accepted a change to %(name)s in %(cluster)s."),

@@ -1,11 +1,12 @@
 """Page addresses."""
 
-from django.urls import path
+from django.urls import include, path
 
 from . import views
 from .post_mortems import views as post_mortems
 
 urlpatterns = [
+    path("", include("monitoring.alerts.urls")),
     path("workspaces/sparklines/", views.sparklines, name="workspace-sparklines"),
     path("workspaces/<uuid:id>/metrics/", views.metrics, name="workspace-metrics"),
     path("post-mortems/", post_mortems.records, name="post-mortems"),

@@ -15,11 +15,11 @@ from clusters.pods.ends import end_proven
 from jobs import enqueue, story
 from jobs.changing import Level, add_event, changing
 from jobs.models import SETTLED, UP, Attempt, Desired, Ending, Job, Part, PartPhase
-from jobs.runs.ends import End, Result, index_of, reason_of, tail_of, terminated
+from jobs.runs.ends import End, Result, reason_of, tail_of, terminated
 from quotas import admission
 from quotas.models import Claim
 from workloads import devices
-from workloads.pods.status import Object
+from workloads.pods.status import Object, index_of
 from workloads.pods.troubles import Trouble
 
 from . import parts, publishing

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0006_notices_of_jobs"),
         ("clusters", "0007_metrics_namespace"),
-        ("monitoring", "0004_drift_of_jobs"),
+        ("monitoring", "0006_alerts"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -23,6 +23,7 @@ from accounts.credentials.sessions import SessionStore
 from accounts.models import Membership, User
 from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting
+from monitoring.models import Alert, AlertDelivery, AlertMember, AlertRoute
 from quotas.accounting import ledger
 from quotas.models import Booking, Budget, Claim
 from storage import connections
@@ -50,6 +51,10 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMeNzYQ3UTnSB1FYXV6w8yJYZVjrJ5Ps2JZz4
 # erin is in no tenant; "half" has entered a password but no code yet, "new" a first password; "" is nobody.
 PAGES: dict[str, list[tuple[str, str]]] = {
     "": [("bob", "/"), ("alice", "/?show=everyone"), ("carol", "/"), ("erin", "/")],
+    "alerts/": [("admin", "/alerts/"), ("alice", "/alerts/?state=resolved"), ("bob", "/alerts/")],
+    "alerts/<uuid:id>/": [("admin", "/alerts/{alert}/"), ("alice", "/alerts/{alert}/")],
+    "alerts/routes/": [("admin", "/alerts/routes/"), ("alice", "/alerts/routes/")],
+    "alerts/routes/<uuid:id>/": [("admin", "/alerts/routes/{route}/")],
     "api/docs/": [("bob", "/api/docs/")],
     "audit/": [("alice", "/audit/")],
     "bookings/": [("bob", "/bookings/"), ("alice", "/bookings/")],
@@ -115,6 +120,8 @@ ERRORS = [("bob", "/nowhere/"), ("bob", "/audit/")]  # 404; 403
 # Addresses that are no pages: they change something, redirect, return a part of a page, or serve programs.
 NOT_READ = {
     "add-ssh-key/",
+    "alerts/<uuid:id>/<str:verb>/",
+    "alerts/routes/<uuid:id>/<str:verb>/",
     "bookings/answer/",
     "api/schema/",
     "connections/<uuid:id>/delete/",
@@ -171,6 +178,34 @@ def test_every_page_of_the_url_map_is_looked_at() -> None:
     assert set(PAGES) | NOT_READ == named
 
 
+def alarmed(cast: Cast) -> dict[str, str]:
+    """An alert of demo with two members, and a message by a route that failed once."""
+    now = timezone.now()
+    times = {"since": now, "last_at": now, "round_at": now}
+    alert = Alert.objects.create(
+        tenant=cast.demo, cluster=cast.cluster, group="x", code="volume_nearly_full", data={"percent": 95},
+        severity=3, count=2, open_count=1, pools=[str(cast.pool.pk)], **times,
+    )  # fmt: skip
+    for number in range(2):
+        AlertMember.objects.create(
+            alert=alert, key=f"x{number}", code=alert.code, data=alert.data, severity=3, since=now,
+            name=f"berth-demo/home-{number}", ended_at=now if number else None,
+        )  # fmt: skip
+    route = AlertRoute.objects.create(
+        name="night",
+        way="webhook",
+        tenant=cast.demo,
+        address="x",
+        host="hook.example.org",
+        escalates_after_minutes=15,
+    )
+    AlertDelivery.objects.create(
+        alert=alert, route=route, occasion="firing", attempts=2, due_at=now + timedelta(minutes=1),
+        status_code=503, error="The receiver answered 503.",
+    )  # fmt: skip
+    return {"alert": str(alert.pk), "route": str(route.pk)}
+
+
 class Stage:
     """Browser windows of all people at one portal, in one language."""
 
@@ -188,6 +223,7 @@ class Stage:
         made = connections.create(self.cast.bob, "demo", values | dict.fromkeys(connections.KEYS, "key"))
         self.ids["connection"] = str(made.pk)
         self.ids |= trained(self.cast)
+        self.ids |= alarmed(self.cast)
         self.ids["opening"] = str(opening(self.cast).pk)
         self.options = {
             "color_scheme": "light",

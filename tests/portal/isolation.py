@@ -16,6 +16,7 @@ from accounts.models import Membership, Role, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
+from monitoring.models import Alert, AlertRoute
 from quotas.models import Booking
 from storage import connections
 from storage.models import Snapshot, Volume
@@ -95,7 +96,24 @@ def make_stage() -> Stage:
         cast.bob, "demo", {"name": "store", "endpoint": "https://s3.example.org", "bucket": "data"} | keys
     )
     common["snapshot"] = str(snapshot.pk)
+    now = timezone.now()
+    alert = Alert.objects.create(
+        tenant=cast.demo,
+        group="x",
+        code="volume_nearly_full",
+        data={"percent": 95},
+        severity=2,
+        since=now,
+        last_at=now,
+        round_at=now,
+    )
+    route = AlertRoute.objects.create(
+        name="hook", way="webhook", tenant=cast.demo, address="x", host="x.test"
+    )
     ids = {
+        "alerts/route": str(route.pk),
+        "alert-route": str(route.pk),
+        "alert": str(alert.pk),
         "volume": str(volume.pk),
         "job": str(make_job(cast, cast.bob).pk),
         "connection": str(connection.pk),
@@ -108,4 +126,5 @@ def make_stage() -> Stage:
     }
     objects = {kind: {"id": found, **common} for kind, found in ids.items()}
     objects["job"]["verb"] = "cancel"
+    objects["alert"]["verb"], objects["alerts/route"]["verb"] = "acknowledge", "test"
     return Stage(people, cast.demo, cast.second, objects)

@@ -63,6 +63,15 @@ REPOSITORIES: list[Any] = [
     "file:///etc", "/etc/passwd", "ext::sh -c id", "--upload-pack=id", "ssh://-oProxyCommand=id/x", "javascript:1",
     "https://", "http://x\n.example/a", "https://example.org/a b", 7, ["x"], "https://example.org/" + "a" * 3000,
 ]  # fmt: skip
+ROUTE = {"tenant": "demo", "name": "hook", "way": "webhook", "address": "https://hook.example.org/x"}
+ROUTES: list[dict[str, Any]] = [
+    {"way": "admins"}, {"way": "heartbeat"}, {"way": "pigeon"}, {"tenant": None}, {"tenant": "second"},
+    {"tenant": "\x00"}, {"address": "file:///etc/passwd"}, {"address": "gopher://x/"}, {"address": "https://"},
+    {"address": "https://user:pass@x.test/"}, {"address": "http://[bad/"}, {"address": "https://x.test/\r\nX: y"},
+    {"address": "https://x.test:99999/"}, {"address": 7}, {"secret": "whsec_!"}, {"secret": "a b"}, {"pool": "nowhere"},
+    {"cluster": "\x00"}, {"escalates_after_minutes": 0}, {"escalates_after_minutes": 10**9}, {"surprise": 1},
+    {"may_reach_inside": True}, {"way": "mail", "address": "nobody@example.org"}, {"way": "mail", "address": "x"},
+]  # fmt: skip
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [
     7, [], "9090", {}, {"port": 0}, {"port": 80}, {"port": 8888}, {"port": 2222}, {"port": 65536}, {"port": "x"},
@@ -142,6 +151,12 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "post-mortems/{id}/notes/", body) for body in of({}, [], "x", 7, {"text": "fine", "author": "bob"})),
     ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),
     ("GET", "audit/?since=yesterday", None),
+    ("GET", "alerts/?state=broken", None),
+    ("GET", "alerts/?severity=9", None),
+    ("GET", "alerts/?cluster=%00", None),
+    ("GET", "alerts/?cursor=x", None),
+    ("POST", f"alerts/{STRANGER}/silence/", {"minutes": 5}),
+    *(("POST", "alert-routes/", ROUTE | body) for body in ROUTES),
     ("GET", "workspaces/{id}/events/?after=-1", None),
     ("GET", "workspaces/{id}/events/?after=x", None),
     ("GET", "workspaces/not-a-uuid/", None),

@@ -49,6 +49,7 @@ CONNECTION = {
     "tenant": "demo", "name": "lab", "endpoint": "https://s3.example.org", "bucket": "scans",
     "access_key": "AK", "secret_key": "sk",
 }  # fmt: skip
+ROUTE = {"tenant": "demo", "name": "hook", "way": "webhook", "address": "https://hook.example.org/x"}
 BOOKING = {
     "tenant": "demo",
     "pool": "a100",
@@ -70,10 +71,11 @@ MANAGED = Row("202 403 403 202 202 404 403 404")
 CLOSED_FILES = Row("409 403 403 403 403 404 409 404")
 EVERYBODY = Row("200 200 200 200 200 200 200 200")
 ADMINS = Row("403 403 403 403 200 403 403 403")
-# Not built yet. The objects in its address are not looked up yet.
-NOT_YET = Row("501 501 501 501 501 501 501 501")
+OF_OWNERS = Row("404 404 404 200 200 404 404 404")
+BY_OWNERS = Row("404 404 404 200 200 404 403 404")
 # For node agents only, with a token that no person has.
 NO_AGENT = Row("401 401 401 401 401 401 401 401")
+# Not built yet. The objects in its address are not looked up yet.
 NOT_YET_ADMINS = Row("403 403 403 403 501 403 403 403")
 
 # fmt: off
@@ -205,7 +207,20 @@ API: dict[str, dict[str, Row]] = {
     "post-mortems/": {"GET": EVERYBODY},
     "post-mortems/<uuid:id>/": {"GET": SEEN},
     "post-mortems/<uuid:id>/notes/": {"POST": Row("201 403 403 201 201 404 403 404", {"text": "It was the cable."})},
-    "alerts/": {"GET": NOT_YET},
+    "alerts/": {"GET": EVERYBODY},
+    "alerts/<uuid:id>/": {"GET": OF_OWNERS},
+    "alerts/<uuid:id>/members/": {"GET": OF_OWNERS},
+    "alerts/<uuid:id>/deliveries/": {"GET": OF_OWNERS},
+    "alerts/<uuid:id>/acknowledge/": {"POST": BY_OWNERS},
+    "alerts/<uuid:id>/resolve/": {"POST": BY_OWNERS},
+    "alerts/<uuid:id>/silence/": {"POST": replace(BY_OWNERS, body={"minutes": 5})},
+    "alert-routes/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", ROUTE)},
+    "alert-routes/<uuid:id>/": {
+        "PATCH": replace(BY_OWNERS, body={"name": "new"}),
+        "DELETE": replace(BY_OWNERS, codes="404 404 404 204 204 404 403 404"),
+    },
+    "alert-routes/<uuid:id>/test/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
+    "alert-routes/<uuid:id>/deliveries/": {"GET": OF_OWNERS},
     "agent/samples/": {"POST": NO_AGENT},
     "agent/health/": {"POST": NO_AGENT},
     "drift/": {"GET": NOT_YET_ADMINS},
@@ -224,7 +239,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "": (PAGE, NO_SUCH_METHOD),
     "api/schema/": (PUBLIC, ""),
     "api/docs/": (PAGE, NO_SUCH_METHOD),
-    "help/causes/": (PAGE, NO_SUCH_METHOD),
+    "help/causes/": (PAGE, PAGE),
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
@@ -284,6 +299,12 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "jobs/<uuid:id>/activity/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/settings/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/<str:verb>/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
+    "alerts/": (PAGE, NO_SUCH_METHOD),
+    "alerts/<uuid:id>/": ("404 404 404 200 200 404 302", NO_SUCH_METHOD),
+    "alerts/<uuid:id>/<str:verb>/": (NO_SUCH_METHOD, "404 404 404 302 302 404 302"),
+    "alerts/routes/": (PAGE, REFUSED_FORM),
+    "alerts/routes/<uuid:id>/": ("404 404 404 200 200 404 302", "404 404 404 422 422 404 302"),
+    "alerts/routes/<uuid:id>/<str:verb>/": (NO_SUCH_METHOD, "404 404 404 302 302 404 302"),
     "connections/": (PAGE, REFUSED_FORM),
     "connections/<uuid:id>/": ("200 404 404 404 404 404 302", "422 404 404 404 404 404 302"),
     "connections/<uuid:id>/delete/": (NO_SUCH_METHOD, "302 404 404 404 404 404 302"),

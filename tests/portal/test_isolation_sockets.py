@@ -42,6 +42,7 @@ SOCKETS = {  # own viewer member owner admin stranger reader elsewhere
     "ws/jobs/<uuid:id>/logs/": "open 4404 4404 open open 4404 open 4404",
     "ws/notices/": EVERYBODY.removesuffix("open") + "4404",  # spans a person's tenants: no bound token
     "ws/gpus/": EVERYBODY,
+    "ws/alerts/": EVERYBODY,  # it only wakes a page, which loads what its person may see
     "": "4404 4404 4404 4404 4404 4404 4404 4404",  # any other address
 }
 # Callers who get in nowhere.

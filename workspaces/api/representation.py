@@ -133,10 +133,15 @@ def _workspace_json(
         "stops_at": moment(workspace.stops_at),
         "reclaim": reclaim_json(asked) if asked else None,
         "max_runtime_minutes": workspace.max_runtime_minutes,
+        "idle_minutes": workspace.idle_minutes,
         "notify": workspace.notify,
         "metrics": exposition(workspace.exposition),
         "next_size": next_size_json(workspace),
-        "idle": {"since": None, "stops_at": None, "busy_by": []},
+        "idle": {
+            "since": moment(workspace.idle_since),
+            "stops_at": moment(workspace.idle_stops_at),
+            "busy_by": workspace.idle_busy_by,
+        },
         "last_event": workspace.last_event,
     }
 

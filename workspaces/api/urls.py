@@ -28,7 +28,6 @@ urlpatterns = [
     path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),
     path("workspaces/<uuid:id>/keep-alive/", api.KeepAliveView.as_view(), name="workspace-keep-alive"),
     path("workspaces/<uuid:id>/clone/", api.CloneView.as_view(), name="workspace-clone"),
-    path("alerts/", not_yet("GET"), name="alerts"),
     path("drift/", not_yet("GET", check=is_admin), name="drift"),
     path(
         "drift/<uuid:id>/<str:verb>/",

@@ -15,6 +15,7 @@ from accounts.locks import locked
 from accounts.models import IdempotentAnswer
 from clusters.models import Installation
 from jobs.models import JobSecret
+from monitoring.models import AlertRoute
 from storage.models import Connection, FilesSession
 from workspaces.models import WorkspaceSecret
 
@@ -26,6 +27,7 @@ FIELDS: dict[type[Model], tuple[str, ...]] = {
     Installation: ("ssh_jump_key",),
     FilesSession: ("token",),
     Connection: ("keys",),
+    AlertRoute: ("address", "secret"),
     IdempotentAnswer: ("body",),
     apps.get_model("mfa", "Authenticator"): ("data",),
 }

@@ -93,6 +93,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "stops_at": None,
         "reclaim": None,
         "max_runtime_minutes": None,
+        "idle_minutes": None,
         "metrics": None,
         "notify": True,
         "restart_needed": False,
