@@ -19,7 +19,7 @@ from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
 from tests.portal.hostile_storage import CONNECTION, STORAGE, adopt, connect, create
 from tests.shared.datasets import dataset
-from tests.shared.post_mortem_rows import make_post_mortem
+from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
 

@@ -328,6 +328,8 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "volumes/<uuid:id>/files/folder/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
     "volumes/<uuid:id>/files/rename/": ("200 403 403 403 403 404 302", "302 403 403 403 403 404 302"),
     "volumes/<uuid:id>/files/delete/": ("200 403 403 403 403 404 302", "302 403 403 403 403 404 302"),
+    "post-mortems/": (PAGE, NO_SUCH_METHOD),
+    "post-mortems/<uuid:id>/": (SEEN_PAGE, "422 403 403 422 422 404 302"),
     "workspaces/sparklines/": (PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),
