@@ -17,6 +17,7 @@ DONE = {
     "alert_route.create": _("%(actor)s created the alert route “%(name)s”."),
     "alert_route.change": _("%(actor)s changed the alert route “%(name)s”."),
     "alert_route.delete": _("%(actor)s deleted the alert route “%(name)s”."),
+    "alert_route.send_again": _("%(actor)s had a message by the alert route “%(name)s” sent again."),
     "alert_route.test": _("%(actor)s sent a test by the alert route “%(name)s”."),
     "drift.delete": _("%(actor)s deleted %(name)s in %(cluster)s, which Berth did not need."),
     "drift.delete_data": _("%(actor)s deleted %(name)s in %(cluster)s with the data on it."),
