@@ -17,17 +17,23 @@ transaction would wait at its end, with all its locks, for another one that lock
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import Model, QuerySet
+from psycopg.errors import DeadlockDetected, LockNotAvailable
+
+log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Model)
 # Old rows that one cleanup deletes: a request that cleans up must not pay for what thousands left.
 FORGOTTEN_AT_ONCE = 500
+# Shorter than the time after which PostgreSQL looks for a deadlock (1 s): others go on, and upkeep tries again later.
+LONGEST_WAIT_OF_UPKEEP = "500ms"
 
 
 def locked(rows: QuerySet[M], *, skip_busy: bool = False) -> QuerySet[M]:
@@ -52,6 +58,24 @@ def one_at_a_time(name: str) -> None:
     """Lock this name until the transaction ends; wait for another that has it. A second call does not wait."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+
+
+def alone_or_later(name: str) -> None:
+    """Begin upkeep of tables in a transaction: one process at a time, which waits half a second at most for a lock."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{LONGEST_WAIT_OF_UPKEEP}'")
+    one_at_a_time(name)
+
+
+@contextmanager
+def later_if_busy(what: str) -> Iterator[None]:
+    """Give upkeep up, with a line in the log, if others hold its tables: the next call does it."""
+    try:
+        yield
+    except OperationalError as error:
+        if not isinstance(error.__cause__, LockNotAvailable | DeadlockDetected):
+            raise
+        log.info("%s: busy, looked after later", what)
 
 
 @contextmanager

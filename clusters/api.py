@@ -14,7 +14,6 @@ from clusters.labels import MANAGER
 from clusters.transport import READ_TIMEOUT_SECONDS, Json, Lines, Objects, Transport
 
 PAGE = 500
-FOLLOW_TIMEOUT_SECONDS = 300.0
 # A list of metadata alone. A server that cannot make one answers 406, never with whole objects instead.
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 LONGEST_LOG_LINE_BYTES = 64 * 2**10
@@ -134,24 +133,15 @@ class Api:
             KINDS[kind].path(None), query=query, read_timeout_seconds=read_timeout_seconds
         )
 
-    def logs(
-        self,
-        namespace: str,
-        pod: str,
-        *,
-        container: str,
-        tail_lines: int | None = None,
-        follow: bool = False,
-    ) -> Lines:
-        """Return lines of a container's log. With `follow`, five minutes without a line raise StreamSilent."""
-        query: dict[str, str | int] = {"container": container, "follow": "true" if follow else "false"}
+    def logs(self, namespace: str, pod: str, *, container: str, tail_lines: int | None = None) -> Lines:
+        """Return lines of a container's log, as it is now: log_streams.py follows logs."""
+        query: dict[str, str | int] = {"container": container, "follow": "false"}
         if tail_lines is not None:
             query["tailLines"] = tail_lines
-        timeout = FOLLOW_TIMEOUT_SECONDS if follow else READ_TIMEOUT_SECONDS
         return self._transport.stream(
             KINDS["Pod"].path(namespace, pod, "log"),
             query=query,
-            read_timeout_seconds=timeout,
+            read_timeout_seconds=READ_TIMEOUT_SECONDS,
             longest_line_bytes=LONGEST_LOG_LINE_BYTES,
         )
 

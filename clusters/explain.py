@@ -14,8 +14,20 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from clusters.causes import admission, containers, gpus, health, images, nodes, scheduling, services, volumes
+from clusters.causes import (
+    admission,
+    containers,
+    gpus,
+    health,
+    images,
+    nodes,
+    scheduling,
+    services,
+    volumes,
+    ways,
+)
 from clusters.causes.cause import Audience, Cause, Diagnosis, first_match, in_words
+from clusters.causes.commands import Step, commands
 from clusters.causes.renamed import current
 
 UNKNOWN = "unknown"
@@ -44,8 +56,10 @@ TABLES: dict[str, tuple[Cause, ...]] = {
     "image": (nodes.UNWELL, nodes.SHORT_OF_DISK, *images.CAUSES),
     "admission": admission.CAUSES,
     "volume": volumes.CAUSES,
-    "container": gpus.CAUSES + nodes.CAUSES + containers.CAUSES,
+    # A workspace's log may quote a browser or ssh.
+    "container": ways.CAUSES + gpus.CAUSES + nodes.CAUSES + containers.CAUSES,
     "service": services.CAUSES,
+    "way": ways.CAUSES,
 }
 
 _UNKNOWN_SENTENCE = _("Message from the cluster: %(raw)s")
@@ -71,6 +85,33 @@ def diagnose(source: str, text: str, **facts: Any) -> Diagnosis:
         return Diagnosis(UNKNOWN, {"raw": plain}, known=False)
     told = {name: value for name, value in found.data.items() if value != ""}
     return Diagnosis(found.code, {**facts, **told})
+
+
+# What a text without a source is about, by its own words; else it is read like the log of a container.
+_SOURCES = {
+    "scheduling": re.compile(r"\b0/\d+ nodes are |FailedScheduling|node\(s\) ", re.IGNORECASE),
+    "image": re.compile(r"ErrImage|ImagePull|pull(?:ing)? (?:and unpack )?image|\bregistry\b", re.IGNORECASE),
+    "admission": re.compile(
+        r"admission webhook|is forbidden:|Error from server|exceeded quota", re.IGNORECASE
+    ),
+    "volume": re.compile(
+        r"\bM(?:ount|ap)Volume\.|\bmount volumes|AttachVolume|FailedMount|\bmount(?:ing)?\b[^\n]*(?:error|fail)"
+        r"|\bPersistentVolume|\b(?:osd|mds)\b|\blibceph|\bHEALTH_(?:WARN|ERR)"
+        r"|super ?block|\bprovision|appears to be unformatted",
+        re.IGNORECASE,
+    ),
+    "service": re.compile(
+        r"metallb|LoadBalancer|AllocationFailed|allocate IP for \"|IP allocation failed", re.IGNORECASE
+    ),
+}
+
+
+def diagnose_any(text: str) -> Diagnosis:
+    """Return the cause behind a text that somebody pasted: nobody says where it stood."""
+    source = next(
+        (source for source, words in _SOURCES.items() if words.search(text[:LONGEST_TEXT])), "container"
+    )
+    return diagnose(source, text)
 
 
 def sentence(code: str, data: Mapping[str, Any]) -> str:
@@ -105,6 +146,11 @@ def hint(code: str, data: Mapping[str, Any]) -> str:
     code, data = current(code, data)
     cause = BY_CODE.get(code)
     return in_words(cause.hint if cause else _UNKNOWN_HINT, data)
+
+
+def steps(code: str, node: str = "") -> tuple[Step, ...]:
+    """Return the commands for admins, each with its purpose, in the admin's language."""
+    return commands(current(code, {})[0], node)
 
 
 def listed(code: str) -> str:

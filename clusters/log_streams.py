@@ -13,12 +13,13 @@ from typing import Any
 
 import aiohttp
 
-from clusters.api import FOLLOW_TIMEOUT_SECONDS, Api
+from clusters.api import Api
 from clusters.errors import ClusterUnavailable, StreamSilent
 from clusters.kinds import KINDS
-from clusters.transport import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, answer_as_error
+from clusters.transport import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, answer_as_error, retry_after
 
 BUFFER_BYTES = 2**16
+FOLLOW_TIMEOUT_SECONDS = 300.0
 
 
 class LogStreams:
@@ -69,7 +70,8 @@ class LogStreams:
                 url, headers=headers, timeout=timeout, proxy=self._proxy, server_hostname=self._server_name
             ) as answer:
                 if answer.status >= 300:
-                    raise answer_as_error(answer.status, await answer.content.read(BUFFER_BYTES), 0.0)
+                    content = await answer.content.read(BUFFER_BYTES)
+                    raise answer_as_error(answer.status, content, retry_after(answer.headers))
                 async for line in _lines(answer.content, longest_line_bytes, whole=follow):
                     yield line
         except aiohttp.SocketTimeoutError:

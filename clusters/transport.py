@@ -68,7 +68,7 @@ class Transport:
                 raise self._unavailable(error) from None
             if response.status < 300:
                 return self._decoded(content)
-            pause = _retry_after(response.headers)
+            pause = retry_after(response.headers)
             failure = answer_as_error(response.status, content, pause, quotes_secrets=quotes_secrets)
             undone = response.status == 429 or (response.status >= 500 and repeatable)
             passing = undone and isinstance(failure, ClusterUnavailable) and pause <= LONGEST_PAUSE_SECONDS
@@ -93,7 +93,7 @@ class Transport:
             content = response.data
         except (urllib3.exceptions.HTTPError, ApiException) as error:
             raise self._unavailable(error) from None
-        raise answer_as_error(response.status, content, _retry_after(response.headers))
+        raise answer_as_error(response.status, content, retry_after(response.headers))
 
     def _send(
         self,
@@ -226,7 +226,7 @@ def _status_text(content: bytes) -> tuple[str, str]:
         return "", content[:200].decode(errors="replace").strip()
 
 
-def _retry_after(headers: Mapping[str, str]) -> float:
+def retry_after(headers: Mapping[str, str]) -> float:
     try:
         return max(0.0, float(headers.get("Retry-After", "")))
     except ValueError:

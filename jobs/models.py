@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import ClassVar
 
 from django.db import models
@@ -210,6 +211,10 @@ class Series(models.Model):
         ]
 
 
+# Reasons of ends that somebody asked for, or that were known from the start.
+PLANNED = frozenset({"succeeded", "ended_by_cancel", "ended_by_reclaim", "ended_by_again", "gave_way"})
+
+
 class Attempt(models.Model):
     """Run of a part, from its admission until the end of all its pods is proven."""
 
@@ -246,6 +251,12 @@ class Attempt(models.Model):
     def object_name(self) -> str:
         """Name of its Job in the cluster: an attempt has one claim, and a claim never two Jobs."""
         return name_of(self.run)
+
+    @property
+    def recorded_run(self) -> uuid.UUID | None:
+        """Its run, if it failed or was interrupted on a node: the room above keeps a record of each such run."""
+        is_so = self.ended_at is not None and self.reason not in PLANNED and any(self.nodes)
+        return self.run if is_so else None
 
     @property
     def unproven(self) -> bool:

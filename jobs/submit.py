@@ -114,9 +114,10 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
 
 def check(spec: JobSpec) -> Image:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
-    fields = check_name(spec.name) | check_repository(spec.repository) | check_env(spec.env, spec.secret_env)
+    fields = check_name(spec.name) | check_repository(spec.repository)
+    fields |= check_env(spec.env, spec.secret_env, DISTRIBUTED_ENV if spec.distributed else None)
     fields |= programs.check(spec.command, spec.script, spec.notebook) | check_parts(spec)
-    fields |= check_distributed(spec)
+    fields |= check_checkpoints(spec)
     image = Image.objects.filter(slug=spec.image, is_active=True).first()
     if image is None:
         fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
@@ -136,16 +137,11 @@ def check_parts(spec: JobSpec) -> dict[str, list[str]]:
     return {}
 
 
-def check_distributed(spec: JobSpec) -> dict[str, list[str]]:
-    faults: dict[str, list[str]] = {}
-    for where, values in (("env", spec.env), ("secret_env", spec.secret_env)):
-        if spec.distributed and (taken := sorted(name for name in values if DISTRIBUTED_ENV.fullmatch(name))):
-            text = _("%(names)s: Berth sets it for distributed jobs. Use another name.")
-            faults[where] = [text % {"names": ", ".join(taken)}]
-    chosen = [wish for wish in spec.volumes if wish.volume == spec.checkpoints]
-    if spec.checkpoints is not None and not any(not wish.read_only for wish in chosen):
-        faults["checkpoints"] = [_("Mount that volume too, and let the job write to it.")]
-    return faults
+def check_checkpoints(spec: JobSpec) -> dict[str, list[str]]:
+    written = {wish.volume for wish in spec.volumes if not wish.read_only}
+    if spec.checkpoints is None or spec.checkpoints in written:
+        return {}
+    return {"checkpoints": [_("Mount that volume too, and let the job write to it.")]}
 
 
 def number_of_parts(spec: JobSpec) -> int:
@@ -215,7 +211,7 @@ def _write(
         env=dict(spec.env),
         repository=without_credentials(spec.repository),
         priority=spec.priority,
-        max_runtime_minutes=longest.granted(tenant, spec.max_runtime_minutes),
+        max_runtime_minutes=longest.granted(tenant, spec.max_runtime_minutes, longest.JOBS),
         notify=spec.notify,
         **Exposition.fields(spec.exposition),
         command=programs.of_notebook(spec.notebook) if spec.notebook else list(spec.command),

@@ -25,6 +25,10 @@ def look_at_supplies(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.look_at_supplies", str(cluster_id), group="health")
 
 
+def look_for_idle(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.look_for_idle", str(cluster_id), group="idle")
+
+
 def validate(validation_id: UUID) -> None:
     async_task("monitoring.tasks.validate", str(validation_id), group="validation")
 
@@ -35,6 +39,10 @@ def prove_isolation(proof_id: UUID) -> None:
 
 def label(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.label", str(cluster_id), group="figures")
+
+
+def fill_post_mortems() -> None:
+    async_task("monitoring.tasks.fill_post_mortems", group="post-mortems")
 
 
 def thin() -> None:

@@ -19,6 +19,8 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
+from clusters.causes.commands import Step
+from clusters.explain import steps
 from clusters.models import Gpu, Node, PodUsage
 from clusters.nodes.gpus import RESOURCE, NodeKey, gpus_on
 from jobs.models import Attempt
@@ -173,10 +175,18 @@ class NodeStory:
         return [Xid(event, numbers.get(event.gpu, NOTHING), xid_words(event.xid)) for event in events]
 
     @property
-    def troubles(self) -> list[tuple[Trouble, str, str]]:
-        """Return present and past troubles, newest first, each with its text and hint."""
+    def troubles(self) -> list[tuple[Trouble, str, str, tuple[Step, ...]]]:
+        """Return present and past troubles, newest first, each with its text, its hint and commands for admins."""
         rows = Trouble.objects.filter(cluster=self.node.cluster_id, node=self.node.name)[:MOST_TROUBLES]
-        return [(row, story.sentence(row.code, row.data), story.hint(row.code, row.data)) for row in rows]
+        return [
+            (
+                row,
+                story.sentence(row.code, row.data),
+                story.hint(row.code, row.data),
+                steps(row.code, row.node),
+            )
+            for row in rows
+        ]
 
     @property
     def tests(self) -> Iterable[Validation]:

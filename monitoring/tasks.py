@@ -6,8 +6,10 @@ from monitoring.alerts import heartbeat, own_parts, raising, sending
 from monitoring.drift import looks
 from monitoring.figures import busy, thinning
 from monitoring.health import notifying, signs, supplies
+from monitoring.idle import looking as idle
 from monitoring.intake import ecc
 from monitoring.isolation import steps as isolation
+from monitoring.post_mortems import filling
 from monitoring.validation import steps
 
 
@@ -31,6 +33,10 @@ def look_at_supplies(cluster_id: str) -> None:
     supplies.look(UUID(cluster_id))
 
 
+def look_for_idle(cluster_id: str) -> None:
+    idle.look(UUID(cluster_id))
+
+
 def validate(validation_id: str) -> None:
     steps.look(UUID(validation_id))
 
@@ -41,6 +47,10 @@ def prove_isolation(proof_id: str) -> None:
 
 def label(cluster_id: str) -> None:
     ecc.label(UUID(cluster_id))
+
+
+def fill_post_mortems() -> None:
+    filling.fill_due()
 
 
 def thin() -> None:

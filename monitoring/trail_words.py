@@ -3,12 +3,14 @@
 from django.utils.translation import gettext_lazy as _
 
 KINDS = {
+    "post_mortem": _("Post-mortems"),
     "agent_token": _("Tokens of agents"),
     "alert": _("Alerts"),
     "alert_route": _("Alert routes"),
 }
 
 DONE = {
+    "post_mortem.note": _("%(actor)s added a note to the post-mortem of %(name)s."),
     "agent_token.create": _("%(actor)s created the token “%(name)s” for the agents of %(cluster)s."),
     "agent_token.revoke": _("%(actor)s revoked the token “%(name)s” of the agents of %(cluster)s."),
     "alert.acknowledge": _("%(actor)s acknowledged the alert “%(code)s”."),

@@ -296,6 +296,10 @@ LOG_DAYS = env.int("BERTH_LOG_DAYS", default=30)
 LOG_MIB = env.int("BERTH_LOG_MIB", default=10_240)
 if not 1 <= LOG_DAYS <= 3650 or LOG_MIB < 1:
     raise ImproperlyConfigured("BERTH_LOG_DAYS must be 1 to 3650 days, and BERTH_LOG_MIB at least 1 MiB.")
+# Days for which records of runs that failed are kept, after everything else of them may be gone.
+POST_MORTEM_DAYS = env.int("BERTH_POST_MORTEM_DAYS", default=180)
+if not 1 <= POST_MORTEM_DAYS <= 3650:
+    raise ImproperlyConfigured("BERTH_POST_MORTEM_DAYS must be 1 to 3650 days.")
 # Where the site keeps logs besides, shown beside a log: see docs/operator/logs.md for its placeholders.
 LOGS_URL = env.str("BERTH_LOGS_URL", default="")
 if LOGS_URL and not LOGS_URL.startswith(("https://", "http://")):

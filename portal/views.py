@@ -9,11 +9,14 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts import preferences, tenancy
 from accounts.rest.actors import actor_of
 from accounts.targets import safe_target
+from clusters import explain
+from clusters.causes.cause import Diagnosis
 from clusters.causes.themes import themes
 from portal.schema import schema_in
 
@@ -47,10 +50,34 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_http_methods(["GET", "POST"])
 def causes(request: HttpRequest) -> HttpResponse:
-    """Show all causes of problems and their fixes, each with its code as its anchor."""
-    return render(request, "portal/causes.html", {"section": "help", "themes": themes()})
+    """Show all causes of problems and their fixes, each with its code as its anchor; admins also read commands.
+
+    A message that somebody pastes is explained, and stored nowhere: it may contain a secret.
+    """
+    message = request.POST.get("message", "")[: explain.LONGEST_TEXT].strip()
+    context = {
+        "section": "help",
+        "themes": themes(),
+        "shows_commands": actor_of(request).is_admin,
+        "message": message,
+        "longest": explain.LONGEST_TEXT,
+        "found": _told(explain.diagnose_any(message)) if message else None,
+    }
+    return render(request, "portal/causes.html", context)
+
+
+def _told(found: Diagnosis) -> dict[str, Any]:
+    return {
+        "code": found.code if found.known else "",
+        "sentence": explain.sentence(found.code, found.data)
+        if found.known
+        else _("Berth does not know this message."),
+        "hint": explain.hint(found.code, found.data),
+        "audience": explain.audience(found.code),
+        "steps": explain.steps(found.code),
+    }
 
 
 @login_required

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
-from accounts.errors import Invalid, NotYet
+from accounts.errors import Invalid
 
 LONGEST_NAME = 63
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
@@ -39,7 +39,9 @@ def check_repository(address: str) -> dict[str, list[str]]:
     return {"repository": [_("Give an address that git can clone, as https://host/group/project.git")]}
 
 
-def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str, list[str]]:
+def check_env(
+    env: Mapping[str, str], secret_env: Mapping[str, str], also_reserved: re.Pattern[str] | None = None
+) -> dict[str, list[str]]:
     """Faults by field: malformed or reserved names, a name twice, too much."""
     faults: dict[str, list[str]] = {}
     for where, values in (("env", env), ("secret_env", secret_env)):
@@ -51,7 +53,7 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str
         texts += [
             _("“%(name)s” is reserved: Berth sets it. Use another name.") % {"name": name}
             for name in values
-            if RESERVED_ENV.fullmatch(name)
+            if RESERVED_ENV.fullmatch(name) or (also_reserved and also_reserved.fullmatch(name))
         ]
         texts += [
             _("The value of “%(name)s” has a NUL character, which no environment can hold.") % {"name": name}
@@ -74,9 +76,3 @@ def refuse_unfair(actor: Actor, priority: int) -> None:
     if priority > 0 and not actor.is_admin:
         text = _("Only admins may give a priority above 0.")
         raise Invalid("priority_too_high", text, _("Use 0 or less."), fields={"priority": [text]})
-
-
-def refuse_not_built(fields: Sequence[str]) -> None:
-    for name in fields:
-        text = _("“%(name)s” is not available yet.") % {"name": name}
-        raise NotYet("not_yet", text, _("Leave it out."), fields={name: [text]})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.errors import Invalid
 from accounts.models import Tenant
@@ -10,8 +13,13 @@ from quotas.models import TenantLimit
 
 from .spans import lifetime
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
 # Of a lifetime: a year.
 LONGEST_MINUTES = 365 * 24 * 60
+WORKSPACES = gettext_lazy("Workspaces in %(tenant)s can run for %(span)s at most.")
+JOBS = gettext_lazy("Jobs in %(tenant)s can run for %(span)s at most.")
 
 
 def longest_of(tenant: Tenant) -> int | None:
@@ -20,14 +28,11 @@ def longest_of(tenant: Tenant) -> int | None:
     return limit.longest_runtime_minutes if limit else None
 
 
-def granted(tenant: Tenant, minutes: int | None) -> int | None:
+def granted(tenant: Tenant, minutes: int | None, words: StrPromise = WORKSPACES) -> int | None:
     """Return the lifetime for a request of so many minutes (None: no lifetime). Raise Invalid above the longest."""
     longest = longest_of(tenant)
     if longest is not None and minutes is not None and minutes > longest:
-        text = _("Workspaces in %(tenant)s can run for %(span)s at most.") % {
-            "tenant": tenant.name,
-            "span": lifetime(longest),
-        }
+        text = words % {"tenant": tenant.name, "span": lifetime(longest)}
         raise Invalid(
             "above_longest_runtime", text, _("Request less time."), fields={"max_runtime_minutes": [text]}
         )

@@ -112,6 +112,14 @@ class Workspace(Workload):
     stops_at = models.DateTimeField(null=True, help_text=_("When the lifetime of the current run ends."))
     # Time of the lifetime's next warning, or of the stop itself.
     lifetime_due_at = models.DateTimeField(null=True, db_index=True)
+    # The person's own wish: it is stopped when nothing was done in it for so long. A policy may ask for less.
+    idle_minutes = models.PositiveIntegerField(null=True)
+    # Idleness of the current run, as the room above last measured it (runs/idleness.py).
+    idle_since = models.DateTimeField(null=True)
+    idle_busy_by = models.JSONField(default=list, db_default=[])
+    idle_stops_at = models.DateTimeField(null=True)
+    idle_warned_at = models.DateTimeField(null=True)
+    kept_alive_at = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name = _("workspace")

@@ -81,6 +81,8 @@ NOTICE_RULES: dict[str, NoticeRule] = {
     "stopped_by_lifetime": NoticeRule(
         Kind.STOPPED, gettext_lazy("“%(name)s” stopped at the end of its lifetime")
     ),
+    "idle_stops_soon": NoticeRule(Kind.STOPS_SOON, gettext_lazy("“%(name)s” is idle and stops soon")),
+    "stopped_by_idleness": NoticeRule(Kind.STOPPED, gettext_lazy("“%(name)s” was stopped: it was idle")),
     "stops_soon": NoticeRule(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon")),
 }
 
@@ -117,6 +119,8 @@ def _about(event: Event) -> dict[str, Any]:
         about["stops_at"] = event.workspace.stops_at.isoformat()
     if event.code in ENDS_OF_CLAIMS:
         about["stops_at"] = event.data["at"]
+    if event.code == "idle_stops_soon":
+        about["stops_at"] = event.data["until"]
     return about
 
 
@@ -172,6 +176,8 @@ def _text(notice: Notice, workspace: Workspace) -> str:
         text = _("Its GPUs are borrowed. Their owner, or a booking, needs them: it stops at %(time)s.")
     elif notice.data["code"] == ENDS_BY_BUDGET:
         text = _("Its GPU-hours of this month are used up: it stops at %(time)s. Files are kept.")
+    elif notice.data["code"] == "idle_stops_soon":
+        return ""  # the event says what was measured
     else:
         text = _("Its lifetime ends at %(time)s: it stops then. Files are kept.")
     return text % {"time": date_format(timezone.localtime(stops_at), "H:i T")}
@@ -191,5 +197,6 @@ def _is_past(notice: Notice, workspace: Workspace, asked: Asked | None) -> bool:
     if stops_at is None:
         return False
     is_back = notice.data["code"] in ENDS_OF_CLAIMS
-    stops_now = (asked and asked.at) if is_back else workspace.stops_at
+    own = workspace.idle_stops_at if notice.data["code"] == "idle_stops_soon" else workspace.stops_at
+    stops_now = (asked and asked.at) if is_back else own
     return stops_now != stops_at or timezone.now() > stops_at

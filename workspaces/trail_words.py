@@ -13,6 +13,7 @@ DONE = {
     "workspace.restart": _("%(actor)s restarted the workspace “%(name)s”."),
     "workspace.delete": _("%(actor)s deleted the workspace “%(name)s”."),
     "workspace.extend": _("%(actor)s extended the lifetime of the workspace “%(name)s”."),
+    "workspace.keep-alive": _("%(actor)s kept the workspace “%(name)s” running."),
     "workspace.change": _("%(actor)s changed the workspace “%(name)s”."),
     "workspace.clone": _("%(actor)s copied the settings of the workspace “%(name)s”."),
     "workspace.ssh": _("%(actor)s opened the workspace “%(name)s” by SSH."),

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime
 
 from django.conf import settings
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.utils import timezone
-from psycopg.errors import DeadlockDetected, LockNotAvailable
 
+from accounts.locks import later_if_busy
 from accounts.trail import audit, partitions
 from accounts.trail.partitions import month_of
-
-log = logging.getLogger(__name__)
 
 
 def keep(now: datetime | None = None) -> None:
     """Make the next months' tables, and drop the months that are over. If the trail is busy, the next call does it."""
     now = now or timezone.now()
-    try:
+    with later_if_busy("months of the audit trail"):
         partitions.make_months(now)
         if settings.TRAIL_MONTHS:
             forget_before(month_of(now, -settings.TRAIL_MONTHS))
-    except OperationalError as error:
-        if not isinstance(error.__cause__, LockNotAvailable | DeadlockDetected):
-            raise
-        log.info("the audit trail is busy: its months are looked after later")
 
 
 def forget_before(moment: datetime) -> None:

@@ -20,14 +20,12 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from accounts.locks import one_at_a_time
+from accounts.locks import alone_or_later
 
 TRAIL = "accounts_auditentry"
 FIRST, LAST, FILLED = f"{TRAIL}_first", f"{TRAIL}_last", f"{TRAIL}_filled"
 # Months for which there are tables before they begin.
 AHEAD = 3
-# Shorter than the time after which PostgreSQL looks for a deadlock (1 s): others go on, and we try again later.
-LONGEST_WAIT = "500ms"
 # In the order of `accounts/locks.py`. Attaching and dropping a table changes the tables that its foreign keys name.
 LOCK = f"LOCK TABLE accounts_user, accounts_tenant, {TRAIL} IN ACCESS EXCLUSIVE MODE"
 PARTITIONS = """
@@ -65,7 +63,7 @@ def make_months(now: datetime) -> None:
     """Make the tables of the next months. Entries in the last table get their own, up to the end of this month."""
     wanted = month_of(now, AHEAD + 1)
     with transaction.atomic():
-        _alone()
+        alone_or_later("accounts.trail.partitions")
         since = partitions()[-1].since
         assert since is not None
         if since >= wanted:
@@ -94,7 +92,7 @@ def drop_before(moment: datetime) -> list[tuple[Partition, int]]:
     Entries with an older time find a new first table. Drop nothing if all that is old is a first table without entries.
     """
     with transaction.atomic():
-        _alone()
+        alone_or_later("accounts.trail.partitions")
         old = [each for each in partitions() if each.until is not None and each.until <= moment]
         counts = [_value(f"SELECT count(*) FROM {each.name}") for each in old]  # noqa: S608
         if not any(counts) and len(old) < 2:
@@ -112,12 +110,6 @@ def create(name: str, since: datetime | None, until: datetime | None) -> None:
 
 def attach(name: str, since: datetime | None, until: datetime | None) -> None:
     execute(f"ALTER TABLE {TRAIL} ATTACH PARTITION {name} {_bounds(since, until)}")
-
-
-def _alone() -> None:
-    """Begin a change: one process at a time, which waits half a second at most and then fails. Entries come first."""
-    execute(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")
-    one_at_a_time("accounts.trail.partitions")
 
 
 def execute(statement: str) -> None:

@@ -13,7 +13,7 @@ CAUSES = (
     Cause(
         "out_of_memory",
         r"OOM-?Killed|CONSTRAINT_MEMCG|out of memory|memory cgroup|invoked oom-killer|\bMemoryError\b|\bbad_alloc\b"
-        r"|Unable to allocate [\d.]+ [KMGT]iB|cannot allocate memory",
+        r"|Unable to allocate [\d.]+ [KMGT]iB|(?<!mount error 12 = )cannot allocate memory",
         _("It used more memory than allowed and was stopped."),
         _("Start it with more memory, or load less data at once."),
     ),
@@ -119,7 +119,8 @@ CAUSES = (
     ),
     Cause(
         "probe_failing",
-        r"(?:Startup|Readiness|Liveness) probe (?:failed|errored)|\bUnhealthy\b|Server at \S+ didn't respond",
+        r"(?:Startup|Readiness|Liveness) probe (?:failed|errored)|\bUnhealthy\b|Server at \S+ didn't respond"
+        r"|\b503 GET [^\n]*\bECONNREFUSED",
         _("It runs, but Jupyter or SSH does not answer yet."),
         _("Wait a little. If this continues, check its logs."),
     ),

@@ -111,7 +111,8 @@ TOO_FEW_TOGETHER = Cause(
 
 SHARE_SHORT = Cause(
     "gpu_share_short",
-    r"(?P<resource>CardInsufficientMemory|CardInsufficientCore|CardComputeUnitsExhausted|CardTimeSlicingExhausted)"
+    r"(?P<resource>CardInsufficientMemory|CardInsufficientCore|CardComputeUnitsExhausted|CardTimeSlicingExhausted"
+    r"|(?:(?<=insufficient gpu )|(?<=in-sufficient gpu ))memory)"
     r"|ExclusiveDeviceAllocateConflict|NodeUnfitPod|GPU Memory in one device|no-gpu-has-\d+"
     r"|no available node, (?:all node scores|\d+ nodes) do not meet",
     _("No GPU has enough free %(resource)s for this request."),
@@ -161,7 +162,8 @@ HARDWARE_FAULTS = (
         "gpu_stuck",
         # Xid 154 is also logged when no action is needed any more.
         rf"{_xid(46, 54, 61, 62, 110, 119, 120, 143, 151, 154, 158, 169)}(?![^\n]*recovery action[^\n]* to 0x0\b)"
-        r"|RmInitAdapter failed|waiting for RPC (response )?from .*GSP|GSP RPC timeout|HeartbeatTimedOut",
+        r"|RmInitAdapter failed|waiting for RPC (response )?from .*GSP|waiting for GSP\b|GSP RPC timeout"
+        r"|HeartbeatTimedOut",
         _("A GPU of the node hangs and has to be reset."),
         _("An admin has to reset it or to restart the node. Starting again may pick another one."),
         "admin",

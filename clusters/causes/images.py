@@ -70,7 +70,7 @@ CAUSES = (
         r"|lookup \S+: Try again|i/o timeout|deadline exceeded|context canceled|connection refused|connection reset"
         r"|unexpected EOF|: EOF|TLS handshake timeout|Client\.Timeout|request canceled"
         r"|bad record MAC|stream error|no route to host|network is unreachable|pull QPS exceeded"
-        rf"|{_http(500, 502, 503, 504)}"
+        rf"|{_http(500, 502, 503, 504)}|\b400 Bad Request|error from registry"
         r"|x509|certificate signed by unknown|tls: |certificate has expired|HTTP response to HTTPS client",
         _("The nodes do not reach the registry of %(image)s, or do not trust it."),
         _(

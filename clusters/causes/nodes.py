@@ -70,6 +70,7 @@ UNWELL = Cause(
     r"KubeletNotReady|container runtime is (?:down|not up)|Cannot connect to the Docker daemon|PLEG is not healthy"
     r"|containerd\.sock|crio\.sock|Error while dialing"
     r"|ImageInspectError|Failed to inspect image|failed to reserve (?:container|sandbox) name"
+    r"|error determining status: rpc error"
     r"|timing out in CRI-O|context deadline exceeded: error reserving|^(?:Error: )?context deadline exceeded\.?$",
     _(
         "The node cannot start containers at the moment: its container runtime or its kubelet does not answer."
@@ -84,17 +85,18 @@ UNWELL = Cause(
 LIMIT_REACHED = Cause(
     "node_limit_reached",
     r"Too many pods|exceed max volume count",
-    _("Nodes have reached a limit: running containers, attached volumes or watched files."),
+    _("Nodes have reached a limit: running containers, attached volumes, watched files or locked memory."),
     _("Starts automatically when something else ends. An admin can raise the limits of the nodes."),
     "admin",
     ngettext_lazy("%(nodes)s node is full", "%(nodes)s nodes are full", "nodes"),
 )
 
-# Watches of files that are used up: worded like a full disk, or like too many open files.
-WATCHES_USED_UP = replace(
+# Limits that are worded like others: watches of files like a full disk, memory locked for InfiniBand like all memory.
+OTHER_LIMITS = replace(
     LIMIT_REACHED,
     pattern=r"inotify[^\n]*(?:too many open files|no space left|limit|exhausted)"
-    r"|watch[^\n]*(?:too many open files|no space left on device)|limit for number of file watchers",
+    r"|watch[^\n]*(?:too many open files|no space left on device)|limit for number of file watchers"
+    r"|\bibv_[^\n]*Cannot allocate memory",
 )
 
 # Messages of the kubelet; tried before the causes of containers and after those of GPUs.
@@ -116,7 +118,7 @@ CAUSES = (
         ),
         "admin",
     ),
-    WATCHES_USED_UP,
+    OTHER_LIMITS,
     SHORT_OF_DISK,
     SHORT_OF_MEMORY,
     Cause(

@@ -157,6 +157,29 @@ NO_DISK_SPACE = replace(
     pattern=r"(?:enough free |not enough lv |Insufficient \S+/)(?P<resource>storage|capacity)\b",
 )
 
+# The same, in words without a count.
+NOT_ENOUGH = replace(
+    INSUFFICIENT, pattern=r"(?P<resource>ephemeral-storage|[\w.-]+/[\w.-]+) (?:is )?not enough"
+)
+
+# HAMi's own scheduler never counts these itself, so another one got the pod.
+# https://github.com/Project-HAMi/HAMi, extender configuration "ignoredByScheduler"
+HAMI_NOT_HANDLED = Cause(
+    "hami_not_handled",
+    r"Insufficient (?P<resource>\S+/gpu(?:mem(?:-percentage)?|cores))\b",
+    _(
+        "It requests shares of a GPU (%(resource)s), and HAMi's scheduler did not take it: no other can count them."
+    ),
+    _(
+        "An admin has to check that HAMi's scheduler and its webhook run, and which scheduler the pool names. "
+        "Another pool may start now."
+    ),
+    "admin",
+    ngettext_lazy("%(nodes)s node offers no shares", "%(nodes)s nodes offer no shares", "nodes"),
+)
+
+NO_DRIVER = replace(volumes.NOT_MOUNTABLE, pattern=r"driver not found (?:at|on) node")
+
 NOT_READY = Cause(
     "node_not_ready",
     r"node\.kubernetes\.io/(?:not-ready|unreachable)|node\(s\) were not ready|node is not ready"
@@ -190,19 +213,22 @@ KEPT_OFF = replace(
 )
 
 # Causes in messages that count no nodes.
-UNCOUNTED = (NOT_READY, CLUSTER_QUEUE_WAITS, SHARE_SHORT)
+UNCOUNTED = (NOT_READY, CLUSTER_QUEUE_WAITS, SHARE_SHORT, NOT_ENOUGH)
 
 # Most telling first: in a cluster with several pools, most nodes simply belong to others than the chosen one.
 CAUSES = (
     volumes.MISSING,
     volumes.CLASS_MISSING,
     volumes.UNBOUND,
+    HAMI_NOT_HANDLED,
     SHARE_SHORT,
     CLUSTER_QUEUE_WAITS,
     TOO_FEW_TOGETHER,
     UNHEALTHY,
     NO_DISK_SPACE,
     INSUFFICIENT,
+    NOT_ENOUGH,
+    NO_DRIVER,
     volumes.ON_OTHER_NODE,
     volumes.DISK_FULL,
     volumes.HELD_ELSEWHERE,

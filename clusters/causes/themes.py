@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils.translation import gettext_lazy as _
 
-from clusters.causes import admission, containers, gpus, health, images, nodes, scheduling, services, volumes
+from clusters.causes import (
+    admission,
+    containers,
+    gpus,
+    health,
+    images,
+    nodes,
+    scheduling,
+    services,
+    volumes,
+    ways,
+)
 from clusters.causes.cause import Audience, Cause, in_words
+from clusters.causes.commands import Step, commands
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -19,6 +31,7 @@ class Entry(NamedTuple):
     sentence: str
     hint: str
     audience: Audience
+    steps: tuple[Step, ...] = ()
 
 
 class Theme(NamedTuple):
@@ -35,6 +48,7 @@ _IN_ORDER: tuple[tuple[str, StrOrPromise, Iterable[Cause]], ...] = (
     ("images", _("Images"), images.CAUSES),
     ("waiting", _("Waiting for a node"), (*scheduling.UNCOUNTED, *scheduling.CAUSES)),
     ("start-and-end", _("Start and end of a container"), containers.CAUSES),
+    ("ways", _("Browser and SSH"), ways.CAUSES),
     ("addresses", _("Addresses"), services.CAUSES),
     ("rules", _("Rules, quotas and rights of the cluster"), admission.CAUSES),
     ("watched", _("Found by watching"), health.CAUSES),
@@ -54,4 +68,4 @@ def themes() -> list[Theme]:
 
 def _entry(cause: Cause) -> Entry:
     sentence, hint = (in_words(text, {}, untold="…") for text in (cause.sentence, cause.hint))
-    return Entry(cause.code, sentence, hint, cause.audience)
+    return Entry(cause.code, sentence, hint, cause.audience, commands(cause.code))

@@ -117,6 +117,9 @@ MOUNT_FAILED = Cause(
     "admin",
 )
 
+# Also as people retell it: "can't not read super block".
+_NO_SUPERBLOCK = r"can(?:not|'t| not|'t not) read super ?block"
+
 UNWELL = Cause(
     "storage_unwell",
     r"\bno mds\b|\blaggy\b|not ready for workloads|HEALTH_ERR|\bvolume\b.*\bis (?:faulted|degraded)"
@@ -126,7 +129,9 @@ UNWELL = Cause(
     r"|(?<!cache: )timed out waiting for the condition|timeout expired waiting for volumes"
     r"|context deadline exceeded|operation with the given Volume ID \S+ already exists|connection timed out"
     r"|timed out waiting for external-attacher|Attach timeout for volume|\bReplicas yet to connect|Host is down"
-    r"|nfs: server \S+ not responding"
+    r"|nfs: server \S+ not responding|\bslow request [\d.]+ seconds old|\d+ slow (?:requests|ops)\b|\bslow mds\b"
+    r"|\blibceph: [^\n]*(?:socket (?:closed|error)|connect error|session lost|\bdown\b)"
+    r"|\btask [\w/.-]{0,40}(?:rbd|nfs|ceph)[\w/.-]{0,40}:\d+ blocked for more than|mount error (?:5|110) ="
     r"|failed to dial all known|couldn't connect to the cluster"
     r"|\bmount[^\n]*(?:connection refused|no route to host|network is unreachable|failed to resolve server)",
     _("The storage is failing or unusually slow at the moment."),
@@ -137,13 +142,17 @@ UNWELL = Cause(
     "admin",
 )
 
-# Printed only for a lost share, in whatever text.
-STALE = replace(UNWELL, pattern=r"stale (?:NFS )?file handle|Transport endpoint is not connected")
+# Printed only for a lost share, in whatever text. With an address (host:/export) there is no disk to be damaged.
+STALE = replace(
+    UNWELL,
+    pattern=r"stale (?:NFS )?file handle|Transport endpoint is not connected"
+    rf"|:/[\w./-]*: {_NO_SUPERBLOCK}",
+)
 
 DAMAGED = Cause(
     "volume_damaged",
     # Not with an address (host:/export): there the node lacks a program (volume_not_mountable).
-    r"can(?:'t|not) read superblock|bad superblock(?! on [^\s/]+:/)|superblock could not be read"
+    rf"{_NO_SUPERBLOCK}|bad superblock(?! on [^\s/]+:/)|superblock could not be read"
     r"|structure needs cleaning|fsck.*(?:error|failed)"
     r"|read-only file ?system(?!: '/(?:usr|opt|etc|var|root)/)|mounted read-only|write[- ]protected"
     r"|EXT4-fs (?:error|\([^)]*\): (?:Remounting filesystem read-only|I/O error))"
@@ -184,6 +193,29 @@ CANNOT_RESIZE = Cause(
     ),
 )
 
+NOT_MOUNTABLE = Cause(
+    "volume_not_mountable",
+    r"mount.*permission denied|access denied by server|mount failed.*\b(?:13|EACCES)\b"
+    r"|driver name \S+ not found in the list of registered CSI drivers"
+    r"|CSINode \S+ does not contain driver|failed to get Plugin|no volume plugin matched"
+    r"|unknown filesystem type|for several filesystems \(e\.g\. nfs|bad superblock on [^\s/]+:/"
+    r"|reason given by server|mount error[( ](?:2|12|13|22|95)\b|(?:protocol|transport)\b[^\n]* not supported"
+    r"|rpc\.statd is not running|rbd image status with: \(exit status (?:1|2|13|22|95)\)"
+    r"|:/\S* on \S+ failed: No such process"
+    r"|incorrect mount option|iscsiadm|running modprobe args|is host /dev mounted"
+    r"|Module \S+ not found in directory|csi\.sock"
+    r"|apparently in use by the system|already mounted or mount point busy",
+    _(
+        "The node cannot mount this kind of volume: a driver is missing there, or the storage refuses the node."
+    ),
+    _(
+        "An admin has to check the storage driver on that node, and the credentials and exports of the "
+        "storage. Starting again may pick another node."
+    ),
+    "admin",
+    ngettext_lazy("%(nodes)s node lacks its driver", "%(nodes)s nodes lack its driver", "nodes"),
+)
+
 CAUSES = (
     DRIVER_NOT_LOADED,  # a pool may mount the driver from a folder of its nodes
     MISSING,
@@ -194,33 +226,15 @@ CAUSES = (
     DISK_FULL,
     CLASS_MISSING,
     SETTINGS_MISSING,
-    Cause(
-        "volume_not_mountable",
-        r"mount.*permission denied|access denied by server|mount failed.*\b(?:13|EACCES)\b"
-        r"|driver name \S+ not found in the list of registered CSI drivers"
-        r"|CSINode \S+ does not contain driver|failed to get Plugin|no volume plugin matched"
-        r"|unknown filesystem type|for several filesystems \(e\.g\. nfs|bad superblock on [^\s/]+:/"
-        r"|reason given by server|mount error\((?:2|13|22|95)\)|(?:protocol|transport)\b[^\n]* not supported"
-        r"|rpc\.statd is not running"
-        r"|incorrect mount option|iscsiadm|running modprobe args|is host /dev mounted"
-        r"|Module \S+ not found in directory|csi\.sock"
-        r"|apparently in use by the system|already mounted or mount point busy",
-        _(
-            "The node cannot mount this kind of volume: a driver is missing there, or the storage refuses the node."
-        ),
-        _(
-            "An admin has to check the storage driver on that node, and the credentials and exports of the "
-            "storage. Starting again may pick another node."
-        ),
-        "admin",
-    ),
+    NOT_MOUNTABLE,
     UNBOUND,
     CANNOT_RESIZE,
     UNWELL,
     Cause(
         "volume_not_provisioned",
         r"failed to provision volume|ProvisioningFailed|create process timeout|connecting failed: rados"
-        r"|VolumeResizeFailed|error expanding volume|resize volume .*failed|FileSystemResizeFailed",
+        r"|VolumeResizeFailed|error expanding volume|resize volume .*failed|FileSystemResizeFailed"
+        r"|failed while expanding volume|error when resizing filesystem",
         _("The storage could not create or expand the volume."),
         _(
             "Berth retries automatically. If this continues, tell an admin: the message of the cluster "

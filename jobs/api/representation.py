@@ -20,6 +20,7 @@ from jobs.runs import following
 from quotas.queries import queues_of
 from storage.mounts import mounting
 from workloads import devices
+from workloads.failures import is_past, post_mortem_of
 from workloads.figures import exposition, moment, number
 
 Json = dict[str, Any]
@@ -279,7 +280,7 @@ def failure_json(job: Job) -> Json | None:
     if job.failure is None:
         return None
     code, data = job.failure["code"], job.failure["data"]
-    return explained(code, data) | {"at": job.failure["at"], "post_mortem": None}
+    return explained(code, data) | {"at": job.failure["at"], "post_mortem": post_mortem_of(job.failure)}
 
 
 def attempt_json(attempt: Attempt, now: devices.Devices | None = None, *, tails: bool = False) -> Json:
@@ -298,10 +299,17 @@ def attempt_json(attempt: Attempt, now: devices.Devices | None = None, *, tails:
         "ended_at": moment(attempt.ended_at),
         "counted": attempt.counted,
         "tail": attempt.tail if tails else None,
+        "post_mortem": record_of(attempt),
         "ranks": [
             rank_json(index, attempt.members[str(index)]) for index in sorted(map(int, attempt.members))
         ],
     }
+
+
+def record_of(attempt: Attempt) -> str | None:
+    """Return the id of the attempt's post-mortem; None: it has none, or none any more."""
+    run, ended_at = attempt.recorded_run, attempt.ended_at
+    return None if run is None or ended_at is None or is_past(ended_at) else str(run)
 
 
 def rank_json(index: int, member: Json) -> Json:

@@ -253,7 +253,9 @@ def program_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 class JobFailureShape(ReasonShape):
     at = serializers.DateTimeField()
-    post_mortem = serializers.JSONField(allow_null=True)
+    post_mortem = serializers.UUIDField(
+        allow_null=True, help_text="Its record, under post-mortems/; null: none."
+    )
 
 
 class IndicesShape(serializers.Serializer[Any]):
@@ -287,6 +289,9 @@ class AttemptShape(serializers.Serializer[Any]):
         help_text="Last lines of one that failed. Null in lists and for others.",
     )
     counted = serializers.BooleanField(help_text="It counts against the retries.")
+    post_mortem = serializers.UUIDField(
+        allow_null=True, help_text="Its record, if it failed or was interrupted."
+    )
     ranks = RankShape(many=True, help_text="Its pods, one for each node.")
 
 

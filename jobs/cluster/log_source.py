@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from clusters import labels
+from jobs.cluster.manifests import CONTAINER
 from jobs.models import Attempt, Job
 from quotas.models import Claim
 from workloads.logs.sources import Kind, Pod, Source
@@ -26,4 +27,4 @@ def owned(person_id: UUID, tenant_id: UUID) -> QuerySet[Job, UUID]:
     return Job.objects.filter(owner=person_id, tenant=tenant_id).values_list("pk", flat=True)
 
 
-KIND = Kind(labels.JOB, Claim.Holder.JOB, "job", describe, owned)
+KIND = Kind(labels.JOB, Claim.Holder.JOB, CONTAINER, describe, owned)

@@ -18,18 +18,19 @@ from clusters import labels
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
 from clusters.pods.ends import end_proven, remove_finalizer, terminal
+from clusters.watch.ticks import is_due
 from jobs.changing import changing
 from jobs.models import UP, Attempt, Desired, Job, Part, PartPhase
 from jobs.naming import name_of
 from jobs.runs import attempts, following, lifecycle, parts
-from jobs.runs.ends import End, end_of, has_succeeded, index_of, is_over, is_running, is_suspended
+from jobs.runs.ends import End, end_of, has_succeeded, is_over, is_running, is_suspended
 from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage.cluster.look import hold
 from storage.mounts import mounting
 from workloads.pods.looking import binding_modes, with_reasons
 from workloads.pods.making import explain_refusal, make_driver_volume, refused
-from workloads.pods.status import Object, accepted
+from workloads.pods.status import Object, accepted, index_of
 from workloads.pods.troubles import Blocked, Outcome, Snapshot, Trouble, explain_trouble, trouble
 from workloads.pods.wanted import Shared
 
@@ -37,6 +38,9 @@ from . import manifests
 from .manifests import Wanted, wanted_of
 
 log = logging.getLogger(__name__)
+
+# A policy that somebody deleted is back after so long.
+POLICY_SECONDS = 60
 
 
 def look(job: Job, mirror: Mirror, shared: Shared) -> bool:
@@ -260,10 +264,15 @@ def make_job(wanted: Wanted, mirror: Mirror) -> None:
 
 
 def make_network(wanted: Wanted, mirror: Mirror) -> None:
-    """Let the pods of a gang find and reach each other, before there is any."""
-    if wanted.is_gang and mirror.get("Service", wanted.namespace, wanted.name) is None:
-        for body in reversed(manifests.network(wanted)):  # the Service last: nothing watches the policy
-            mirror.apply(body)
+    """Let the pods of a gang find and reach each other, before there is any. Nothing watches the policy."""
+    if not wanted.is_gang:
+        return
+    service, policy = manifests.network(wanted)
+    is_missing = mirror.get("Service", wanted.namespace, wanted.name) is None
+    if is_missing or is_due(POLICY_SECONDS):
+        mirror.apply(policy)
+    if is_missing:
+        mirror.apply(service)
 
 
 def remove_network(namespace: str, name: str, mirror: Mirror) -> None:

@@ -23,6 +23,7 @@ from workloads.pods.wanted import Shared
 from workloads.pods.wanted import Wanted as OneWanted
 
 START = "berth-job-"  # names of the ConfigMaps with the start script
+CONTAINER = "job"
 GRACE_SECONDS = 30
 # Kubernetes forgets an attempt's Job so long after its end.
 KEPT_SECONDS = 3600
@@ -175,7 +176,7 @@ def longest_seconds(wanted: Wanted) -> int | None:
 def container(wanted: Wanted) -> dict[str, Any]:
     image = wanted.job.image
     return {
-        "name": "job",
+        "name": CONTAINER,
         "image": image.reference,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/bin/sh", "/berth/start/job.sh"],

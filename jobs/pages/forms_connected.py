@@ -112,6 +112,7 @@ class ConnectedForm(WorkloadForm):
     def __init__(self, data: Any, initial: dict[str, Any], **options: Any) -> None:
         named = data.getlist("after") if data else initial.get("after") or ()
         jobs = following.candidates(options["actor"], options["tenants"], uuids(named))
+        self.unfinished = {job.pk for job in jobs if job.ended_at is None}
         self.writers = {job.pk: job.writes_id for job in jobs if job.writes_id}
         options["volumes"] = choosing.with_latest(options["volumes"], self.writers.values())
         super().__init__(data, initial, **options)
@@ -148,6 +149,10 @@ class ConnectedForm(WorkloadForm):
     @property
     def several(self) -> int:
         return self.cleaned_data.get("nodes") or 1
+
+    @property
+    def waits_for(self) -> int:
+        return len(self.unfinished.intersection(self.cleaned_data.get("after") or ()))
 
     def mounts(self) -> list[MountWish]:
         """Return the chosen volumes, also with versions still to come, and the dataset that it writes."""

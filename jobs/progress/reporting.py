@@ -57,8 +57,8 @@ def refuse_faulty(part: Part, values: Mapping[str, float]) -> None:
     ]
     if not 0 <= values.get(PROGRESS, 0) <= 1:
         faults.append(_("progress is from 0 to 1."))
-    new = set(values) - {PROGRESS, STEP} - part.metrics.keys()
-    if not faults and new and new - taking.allowed_of(part, set(values)):
+    names = set(values) - {PROGRESS, STEP}
+    if not faults and names - part.metrics.keys() - taking.allowed_of(part, names):
         faults.append(_("A job has at most %(most)s names.") % {"most": taking.MOST_NAMES})
     if faults:
         text = _("Some values cannot be taken.")

@@ -15,11 +15,11 @@ from clusters.pods.ends import end_proven
 from jobs import enqueue, story
 from jobs.changing import Level, add_event, changing
 from jobs.models import SETTLED, UP, Attempt, Desired, Ending, Job, Part, PartPhase
-from jobs.runs.ends import End, Result, index_of, reason_of, tail_of, terminated
+from jobs.runs.ends import End, Result, reason_of, tail_of, terminated
 from quotas import admission
 from quotas.models import Claim
 from workloads import devices
-from workloads.pods.status import Object
+from workloads.pods.status import Object, index_of
 from workloads.pods.troubles import Trouble
 
 from . import parts, publishing
@@ -229,7 +229,7 @@ def end_confirmed(job: Job, attempt: Attempt) -> None:
     match part.ending:
         case Ending.FAILED:
             part.phase = PartPhase.FAILED
-            parts.fail(job, attempt.reason, {**attempt.data, "index": part.index})
+            parts.fail(job, attempt.reason, {**attempt.data, "index": part.index}, attempt.recorded_run)
         case Ending.CANCEL:
             part.phase = PartPhase.CANCELLED
         case _:
@@ -250,7 +250,7 @@ def _go_on(job: Job, part: Part, claim: Claim, attempt: Attempt, end: End) -> No
         _settle(part, PartPhase.CANCELLED, claim, "cancelled")
     elif end.result == Result.FINAL:
         _settle(part, PartPhase.FAILED, claim, "failed")
-        parts.fail(job, end.code, {**end.data, "index": part.index})
+        parts.fail(job, end.code, {**end.data, "index": part.index}, attempt.recorded_run)
         add_event(job, end.code, run=attempt.run, level=Level.ERROR, **about)
     else:
         add_event(job, end.code, run=attempt.run, level=Level.WARNING, **about)

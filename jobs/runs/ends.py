@@ -16,12 +16,12 @@ from workloads.pods.status import (
     end_reason,
     evicted_why,
     has_started,
+    index_of,
 )
 from workloads.pods.troubles import explain_trouble, rejected
 
 OUT_OF_TIME = "DeadlineExceeded"
 LONGEST_TAIL = 4096
-INDEX = "batch.kubernetes.io/job-completion-index"
 BY_A_SIGNAL = 128  # exit codes above it
 NEVER = "~"  # after every time
 
@@ -70,12 +70,6 @@ def is_asked(job: Job, kept: Object | None) -> bool:
     """Return True if the person asked for the time that is over. Else the queue was promised it."""
     seconds = ((kept or {}).get("spec") or {}).get("activeDeadlineSeconds", 0)
     return job.max_runtime_minutes is not None and seconds >= job.max_runtime_minutes * 60
-
-
-def index_of(pod: Object) -> int:
-    """Return the pod's index in its Job, which is the rank of its node."""
-    text = str((pod["metadata"].get("annotations") or {}).get(INDEX, ""))
-    return int(text) if text.isdecimal() else 0
 
 
 def end_of(job: Job, pods: Sequence[Object], kept: Object | None) -> End:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from uuid import UUID
 
 from django.db.models import Count
 from django.utils import timezone
@@ -15,6 +16,7 @@ from jobs.models import LIVE, OVER, SETTLED, Attempt, Desired, Ending, Job, Part
 from jobs.story import spelled
 from quotas import admission
 from quotas.models import Claim
+from workloads import failures
 from workloads.sizes.sizing import Size
 
 # Of one person, in the queue at once: nobody may fill it.
@@ -111,10 +113,9 @@ def end(job: Job, part: Part, ending: Ending) -> None:
     show(job)
 
 
-def fail(job: Job, code: str, data: dict[str, object]) -> None:
-    """Keep why the job failed: the first reason stays."""
-    now = timezone.now().isoformat()
-    job.failure = job.failure or {"code": code, "data": data, "at": now}
+def fail(job: Job, code: str, data: dict[str, object], run: UUID | None = None) -> None:
+    """Keep why the job failed: the first reason stays. `run`: of the attempt whose end it is, if that has a record."""
+    job.failure = job.failure or failures.failure(code, data, timezone.now(), run)
 
 
 def show(job: Job) -> None:

@@ -7,12 +7,15 @@ from typing import ClassVar
 from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
 from accounts.admin.recorded import ReadOnlyPage
+from clusters.explain import steps
 from clusters.models import Gpu
 from monitoring.admin.filters import OpenFirst
 from monitoring.health import trusting
@@ -65,12 +68,18 @@ class TroublePage(ReadOnlyPage[Trouble]):
     date_hierarchy = "since"
     actions = (Trust(),)
     fields = (
-        "sentence", "what_to_do", "raw", "about", "subject", "node", "takes_out", "since", "ended_at", "cluster",
+        "sentence", "what_to_do", "commands", "raw", "about", "subject", "node", "takes_out", "since", "ended_at",
+        "cluster",
     )  # fmt: skip
     readonly_fields = fields
 
     def idle_fields(self, obj: Trouble) -> dict[str, object]:
-        return {"raw": not _raw(obj), "ended_at": not obj.ended_at, "node": obj.node in ("", obj.subject)}
+        return {
+            "commands": not steps(obj.code),
+            "raw": not _raw(obj),
+            "ended_at": not obj.ended_at,
+            "node": obj.node in ("", obj.subject),
+        }
 
     def buttons(self, request: HttpRequest, obj: Trouble) -> list[tuple[str, str]]:
         is_out = obj.about == Trouble.About.GPU and obj.takes_out and not obj.ended_at
@@ -83,6 +92,13 @@ class TroublePage(ReadOnlyPage[Trouble]):
     @admin.display(description=gettext_lazy("what to do"))
     def what_to_do(self, trouble: Trouble) -> str:
         return story.hint(trouble.code, trouble.data)
+
+    @admin.display(description=gettext_lazy("commands"))
+    def commands(self, trouble: Trouble) -> SafeString:
+        found = steps(trouble.code, trouble.node)
+        return format_html_join(
+            "", "<p>{}</p><pre>{}</pre>", ((step.purpose, "\n".join(step.commands)) for step in found)
+        )
 
     @admin.display(description=gettext_lazy("as reported"))
     def raw(self, trouble: Trouble) -> str:

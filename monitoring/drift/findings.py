@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from accounts.locks import locked
 from clusters.labels import digest_of
@@ -42,9 +44,7 @@ def write(cluster: Cluster, seen: SurveyResult, now: datetime, before: datetime 
     new = [one for key, one in found.items() if key not in there]
     known = set(Workspace.objects.filter(pk__in={one.workspace for one in new}).values_list("pk", flat=True))
     jobs = of_jobs.jobs_of(one.job for one in new if one.job)
-    rows = [row_of(cluster, one, known, now) for one in new]
-    for row, one in zip(rows, new, strict=True):
-        row.job_id = jobs.get(one.job) if one.job else None
+    rows = [row_of(cluster, one, known, jobs, now) for one in new]
     Finding.objects.bulk_create(rows, batch_size=BATCH)
     Finding.objects.filter(cluster=cluster, resolved_at__lt=now - FORGOTTEN_AFTER).delete()
 
@@ -53,7 +53,9 @@ def identity_of(row: Finding) -> Identity:
     return row.what, row.kind, row.namespace, row.name, row.uid
 
 
-def row_of(cluster: Cluster, one: Discrepancy, known: set[Any], now: datetime) -> Finding:
+def row_of(
+    cluster: Cluster, one: Discrepancy, known: set[UUID], jobs: Mapping[UUID, UUID], now: datetime
+) -> Finding:
     return Finding(
         cluster=cluster,
         what=one.what,
@@ -63,6 +65,7 @@ def row_of(cluster: Cluster, one: Discrepancy, known: set[Any], now: datetime) -
         uid=one.uid,
         workspace_uuid=one.workspace,
         workspace_id=one.workspace if one.workspace in known else None,
+        job_id=jobs.get(one.job) if one.job else None,
         tenant_slug=one.tenant[:63],
         data=data_of(one),
         digest=digest_in(one),

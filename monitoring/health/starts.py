@@ -40,13 +40,13 @@ def on_objects_changed(*, cluster: Cluster, changes: Sequence[Changed], **_: obj
 
 def is_about_a_start(event: dict[str, Any]) -> bool:
     """Return True for events of any pod that show a node's problem. Storage counts for Berth's own pods only."""
-    reason, is_pods = event.get("reason"), event.get("involvedObject", {}).get("kind") == "Pod"
-    is_ours = (
-        workspace_of(event) is not None
-        or naming.named_in(event["involvedObject"].get("name", "")) is not None
-    )
-    tells = reason in NODE_REASONS or (reason in VOLUME_REASONS and is_ours)
-    return is_pods and tells and not explain.is_passing(str(event.get("message", "")))
+    reason, about = event.get("reason"), event.get("involvedObject") or {}
+    tells = reason in NODE_REASONS or (reason in VOLUME_REASONS and is_of_ours(event, about.get("name", "")))
+    return about.get("kind") == "Pod" and tells and not explain.is_passing(str(event.get("message", "")))
+
+
+def is_of_ours(event: dict[str, Any], name: str) -> bool:
+    return workspace_of(event) is not None or naming.named_in(name) is not None
 
 
 def has_started(pod: dict[str, Any]) -> bool:

@@ -45,7 +45,7 @@ class Holders:
         self._by_name = {(pod.namespace, pod.name): pod for pod in pods}
         self._by_uid = {pod.uid: pod.run for pod in pods}
         self._late_before = now - LATE
-        self._past: dict[UUID, list[tuple[UUID, datetime, datetime | None]]] = {}
+        self._past: dict[str, list[tuple[UUID, datetime, datetime | None]]] = {}
 
     def held(self, holdings: Iterable[Holding], gpus: Iterable[GpuFacts], at: datetime) -> Held:
         """Return the holders of each GPU by its UUID. `device` names the part if the GPU is divided."""
@@ -100,24 +100,18 @@ class Holders:
         if at >= self._late_before:
             pod = self._pod(entry)
             return pod.run if pod else None
-        if run := naming.named_in(entry["pod"]):
-            return self._attempt(run, at)
-        ours = _POD.fullmatch(entry["pod"])
-        for run, since, until in self._runs_of(UUID(ours[1])) if ours else ():
+        for run, since, until in self._named(entry["pod"]):
             if since <= at and (until is None or at < until):
                 return run
         return None
 
-    def _attempt(self, run: UUID, at: datetime) -> UUID | None:
-        """Return the run of a job's attempt that is named in its pod, if it was up then in this cluster."""
-        up = Claim.objects.filter(Q(released_at=None) | Q(released_at__gt=at), admitted_at__lte=at)
-        return run if up.filter(pk=run, pool__cluster=self._cluster_id).exists() else None
-
-    def _runs_of(self, workspace: UUID) -> list[tuple[UUID, datetime, datetime | None]]:
-        if workspace not in self._past:
+    def _named(self, pod: str) -> list[tuple[UUID, datetime, datetime | None]]:
+        """Return the runs that a pod of this name may have been of: of a workspace's several, of a job's its own."""
+        if pod not in self._past:
+            attempt, workspace = naming.named_in(pod), _POD.fullmatch(pod)
+            which = Q(pk=attempt) if attempt else Q(holder_id=workspace[1]) if workspace else Q(pk__in=[])
             # A reported pod name may be anything: an agent must not reach runs of another cluster.
-            ours = Claim.objects.filter(holder_id=workspace, pool__cluster=self._cluster_id)
-            runs = ours.filter(admitted_at__isnull=False).order_by("-admitted_at")[:MOST_RUNS]
-            times = runs.values_list("pk", "admitted_at", "released_at")
-            self._past[workspace] = [(run, since, until) for run, since, until in times if since]
-        return self._past[workspace]
+            ours = Claim.objects.filter(which, pool__cluster=self._cluster_id, admitted_at__isnull=False)
+            times = ours.order_by("-admitted_at").values_list("pk", "admitted_at", "released_at")
+            self._past[pod] = [(run, since, until) for run, since, until in times[:MOST_RUNS] if since]
+        return self._past[pod]

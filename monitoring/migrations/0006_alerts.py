@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0006_notices_of_jobs"),
         ("clusters", "0007_metrics_namespace"),
-        ("monitoring", "0004_drift_of_jobs"),
+        ("monitoring", "0005_idle_reclaim"),
         ("quotas", "0007_extra_resources"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -4,7 +4,9 @@ from .alerts import Alert, AlertDelivery, AlertMember, AlertPass, AlertRoute, Se
 from .drift import Finding, Look, What
 from .figures import BusyDay, Figure, Track
 from .gpus import AgentState, AgentToken, FailedStart, Trouble, XidEvent
+from .idle import IdleLook, IdlePolicy
 from .isolation import IsolationProof
+from .post_mortems import OomKill, PostMortem, PostMortemNote, SeenPod
 from .validation import Validation
 
 __all__ = [
@@ -19,8 +21,14 @@ __all__ = [
     "FailedStart",
     "Figure",
     "Finding",
+    "IdleLook",
+    "IdlePolicy",
     "IsolationProof",
     "Look",
+    "OomKill",
+    "PostMortem",
+    "PostMortemNote",
+    "SeenPod",
     "Severity",
     "Track",
     "Trouble",

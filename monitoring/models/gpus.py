@@ -58,6 +58,9 @@ class AgentState(models.Model):
     cuda_version = models.CharField(max_length=40, blank=True)
     # Codes and details as the agent sends them.
     troubles = models.JSONField(default=list)
+    counts_oom_kills = models.BooleanField(
+        default=False, db_default=False, help_text=_("It sees the memory limits of the node's pods.")
+    )
     is_simulated = models.BooleanField(
         default=False, help_text=_("Of a trial's cluster that plays its GPUs.")
     )

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.causes import health
+from clusters.causes import health, ways
 from clusters.causes.renamed import RENAMED
 from clusters.causes.scheduling import total_and_reasons
 from clusters.explain import BY_CODE, TABLES, UNKNOWN, audience, diagnose, hint, sentence
@@ -95,7 +95,11 @@ def test_there_are_few_causes_and_each_has_a_code_of_its_own() -> None:
     causes = {id(cause): cause for table in (*TABLES.values(), health.CAUSES) for cause in table}.values()
     told = {(cause.code, str(cause.sentence), str(cause.hint), cause.audience) for cause in causes}
     codes = [code for code, *__ in told]
-    assert len(codes) == len(set(codes)) == len(BY_CODE) <= 81
+    assert len(codes) == len(set(codes)) == len(BY_CODE)
+    # What Berth finds by watching, and what reaches people past the cluster, are counted apart.
+    apart = {cause.code for cause in (*health.CAUSES, *ways.CAUSES)}
+    assert len(set(codes) - apart) <= 75
+    assert len(apart) <= 20
     assert UNKNOWN not in codes
     assert all(code.isidentifier() and code == code.lower() for code in codes)
 

@@ -42,6 +42,15 @@ def test_what_berth_sets_is_reserved_in_distributed_jobs_alone(cast: Cast, name:
     assert submit(cast, **{where: {name: "1"}})[0] == 201
 
 
+def test_all_faults_of_an_environment_are_told(cast: Cast) -> None:
+    env = {"RANK": "1", "HOME": "/"}
+    status, answer = submit(cast, distributed=RANKS, env=env, secret_env={"HOME": "/"})
+    texts = answer["error"]["fields"]
+    assert (status, list(texts)) == (422, ["env", "secret_env"])
+    assert [sum(f"“{name}”" in text for text in texts["env"]) for name in env] == [1, 1]
+    assert len(texts["secret_env"]) == 2  # it is reserved, and in both
+
+
 def test_a_volume_for_checkpoints_has_to_be_mounted_to_write(cast: Cast) -> None:
     volume = "00000000-0000-4000-8000-000000000000"
     for mounts in ([], [{"volume": volume, "path": "/data", "read_only": True}]):

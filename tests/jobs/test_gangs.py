@@ -8,6 +8,8 @@ import pytest
 
 from accounts.errors import Invalid
 from clusters.api import Api
+from clusters.watch.ticks import LONGEST_SECONDS
+from jobs.cluster import look
 from jobs.models import Job
 from jobs.runs import lifecycle
 from jobs.submit import Distributed
@@ -55,6 +57,15 @@ def test_a_service_that_somebody_deletes_comes_back(house: Cast, api: Api) -> No
     job = running(house)
     api.delete("Service", job.tenant.namespace, attempts(job)[0].object_name)
     drive(job, lambda row: bool(there(row, api, "Service")))
+
+
+def test_a_policy_that_somebody_deletes_comes_back(
+    house: Cast, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = running(house)
+    api.delete("NetworkPolicy", job.tenant.namespace, attempts(job)[0].object_name)
+    monkeypatch.setattr(look, "POLICY_SECONDS", LONGEST_SECONDS)  # each look
+    drive(job, lambda row: bool(there(row, api, "NetworkPolicy")))
 
 
 def test_a_pod_that_is_deleted_ends_all_and_costs_no_retry(house: Cast, api: Api) -> None:

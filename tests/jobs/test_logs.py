@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
+import yaml
 from django.db import connections
 
 from jobs.models import Attempt
@@ -13,6 +15,7 @@ from tests.cast import Cast
 from tests.shared.driving_jobs import drive, in_phase, submitted
 from tests.shared.log_rows import stored
 from tests.shared.sockets import in_thread
+from workloads.logs import collector
 from workloads.logs.collector import Collector, Database
 from workloads.logs.models import LogStream
 
@@ -56,3 +59,25 @@ async def test_the_output_of_each_attempt_is_kept(house: Cast) -> None:
         assert "Test PASSED" in await in_thread(stored)(stream)
     await collect_until(lambda: True)  # another leader finds nothing more
     assert await LogStream.objects.acount() == 2
+
+
+async def test_logs_are_read_with_the_token_of_now(
+    house: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kubeconfig is rewritten when its token is, and the next request takes the new one."""
+    monkeypatch.setattr(collector, "CLUSTERS_SECONDS", 0.1)
+    job = await in_thread(submitted)(house)
+    await in_thread(drive)(job, in_phase("succeeded"))
+    kubeconfig, right = tmp_path / "kubeconfig", Path(house.cluster.kubeconfig_path).read_text()
+    config = yaml.safe_load(right)
+    config["users"][0]["user"] = {"token": "of yesterday"}
+    contents = [yaml.safe_dump(config), right]
+    house.cluster.kubeconfig_path = str(kubeconfig)
+    await house.cluster.asave()
+
+    def is_whole() -> bool:
+        if contents:
+            kubeconfig.write_text(contents.pop(0))
+        return all_whole(1)
+
+    await collect_until(is_whole)

@@ -15,6 +15,7 @@ from django.utils import timezone
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from accounts.errors import Invalid
 from jobs.api.representation import job_json
 from jobs.models import Attempt, Job, Part, Series
 from jobs.progress import estimate, reporting, taking
@@ -214,6 +215,18 @@ def test_a_job_has_a_bounded_number_of_names(cast: Cast) -> None:
     hear(said(job.pk, "berth: other=1 name00=7", second.run, index=1))
     assert Series.objects.filter(part=part).count() == taking.MOST_NAMES
     assert list(Series.objects.filter(part=second).values_list("name", flat=True)) == ["name00"]
+
+
+@pytest.mark.django_db
+def test_progress_and_step_take_no_names_place(cast: Cast) -> None:
+    job, part = running(cast)
+    names = [f"z{number:02}" for number in range(taking.MOST_NAMES)]
+    reporting.report(cast.alice, job, 0, {"progress": 0.5, "step": 7.0} | dict.fromkeys(names, 1.0))
+    assert Series.objects.filter(part=part).count() == taking.MOST_NAMES
+    part.refresh_from_db()
+    reporting.refuse_faulty(part, {"progress": 0.6, names[0]: 2.0})
+    with pytest.raises(Invalid):
+        reporting.refuse_faulty(part, {"progress": 0.6, "more": 2.0})
 
 
 @pytest.mark.django_db

@@ -22,6 +22,7 @@ from storage import connections
 from storage.models import Snapshot, Volume
 from tests.cast import make_cast
 from tests.shared.job_rows import make_job
+from tests.shared.post_mortem_rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
@@ -119,6 +120,7 @@ def make_stage() -> Stage:
         "workspace": str(workspace.pk),
         "booking": str(booking.pk),
         "notice": str(notice.pk),
+        "post-mortem": str(make_post_mortem(workspace).pk),
         "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
         "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),
     }

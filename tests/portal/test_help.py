@@ -7,6 +7,7 @@ import re
 import pytest
 
 from clusters.explain import BY_CODE
+from clusters.models import UnknownCause
 from quotas.models import Claim
 from tests.cast import Cast, make_cast
 from tests.shared.clients import browser
@@ -62,3 +63,39 @@ def test_what_is_wrong_with_one_that_runs_stands_on_its_page(cast: Cast) -> None
     assert "The GPU runs slower than it could" in page
     assert "check the cooling" in page
     assert 'href="/help/causes/#gpu_slowed"' in page
+
+
+def explained(page: str) -> str:
+    return page.partition('role="status"')[2].partition("</section>")[0]
+
+
+def test_a_pasted_message_is_explained_and_not_kept(cast: Cast) -> None:
+    message = "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!"
+    page = browser(cast.bob).post("/help/causes/", {"message": message}).content.decode()
+    assert 'href="#ssh_host_key_changed"' in explained(page)
+    assert "ssh-keygen -R" in explained(page)
+    assert not UnknownCause.objects.exists()
+
+
+@pytest.mark.parametrize("message", ["<script>alert(1)</script> \0 nobody knows", "x" * 100_000])
+def test_a_pasted_message_that_nobody_knows_is_told_as_that(cast: Cast, message: str) -> None:
+    answer = browser(cast.bob).post("/help/causes/", {"message": message})
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert "does not know this message" in explained(page)
+    assert "<script>alert" not in page
+
+
+def test_commands_are_for_admins(cast: Cast) -> None:
+    message = {"message": "open /dev/nvidia-uvm: no such file or directory"}
+    assert "modprobe nvidia-uvm" not in browser(cast.bob).post("/help/causes/", message).content.decode()
+    assert "modprobe nvidia-uvm" in explained(
+        browser(cast.admin).post("/help/causes/", message).content.decode()
+    )
+
+
+def test_a_ready_workspace_leads_to_what_is_in_the_way_of_browser_and_ssh(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.READY)
+    client = browser(cast.bob)
+    assert 'href="/help/causes/#ways"' in client.get(f"/workspaces/{workspace.pk}/").content.decode()
+    assert 'id="ways"' in client.get("/help/causes/").content.decode()

@@ -14,6 +14,7 @@ from accounts.credentials import tokens
 from accounts.models import Scope
 from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
+from tests.shared.post_mortem_rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
 
@@ -141,6 +142,13 @@ HOSTILE: list[tuple[str, str, Any]] = [
         "limit=0", "limit=-1", "limit=many", "limit=10000000000000000000000", "cursor=zzz", "cursor=%00",
         "phase=flying", "desired=flying", "search=%00", "name=%00",
     )),
+    *(("GET", f"post-mortems/?{query}", None) for query in (
+        "limit=0", "cursor=zzz", "workspace=x", "job=%00", "happened=flying", "node=%00", "search=%00",
+    )),
+    *(("POST", "post-mortems/{id}/notes/", {"text": text}) for text in of(
+        "", " \n", "a\x00b", "\ud83d", "x" * 4001, None, 7, True, [], {},
+    )),
+    *(("POST", "post-mortems/{id}/notes/", body) for body in of({}, [], "x", 7, {"text": "fine", "author": "bob"})),
     ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),
     ("GET", "audit/?since=yesterday", None),
     ("GET", "alerts/?state=broken", None),
@@ -178,7 +186,9 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
         cast = make_cast()
         scopes = [Scope.READ, Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES]
         _token, secret = tokens.issue(cast.alice.user, "test", scopes, None, 1)
-        yield Scene(str(make_workspace(cast, cast.alice).pk), secret)
+        workspace = make_workspace(cast, cast.alice)
+        make_post_mortem(workspace, id=workspace.pk)
+        yield Scene(str(workspace.pk), secret)
 
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))

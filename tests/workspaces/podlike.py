@@ -102,6 +102,7 @@ class Pod:
         for path in (self.key, secret / "ssh_host_ed25519_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True)
         (secret / "ssh_host_ed25519_key.pub").rename(self.folder / "host.pub")
+        shutil.copy(self.folder / "host.pub", secret / "status_key")
         self.authorized_keys = secret / "authorized_keys"
         shutil.copy(self.key.with_suffix(".pub"), self.authorized_keys)
         (secret / "jupyter-token").write_text(self.token)

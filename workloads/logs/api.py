@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import Q
@@ -16,6 +15,7 @@ from rest_framework import serializers
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from accounts.access import Actor, role_in, tenant_by_slug
@@ -133,8 +133,7 @@ def next_url(request: Request, found: Page) -> str | None:
     """Return the address of what follows: the request's own, after the page's end."""
     if found.following is None:
         return None
-    asked = {**request.query_params.dict(), "after": str(found.following)}
-    return request.build_absolute_uri(f"{request.path}?{urlencode(asked)}")
+    return replace_query_param(request.build_absolute_uri(), "after", str(found.following))
 
 
 def line_json(line: Shown) -> Json:

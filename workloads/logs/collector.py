@@ -19,9 +19,10 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
+from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError
-from clusters.labels import RUN, instance_selector
+from clusters.labels import instance_selector
 from clusters.log_streams import LogStreams
 from clusters.models import Cluster
 from clusters.transport import Json
@@ -30,6 +31,7 @@ from clusters.watch.watching import Changed, Follower, Listed, Lost, Step
 from vitals.pulse import Pulse
 
 from . import measures, retention, store
+from .chunks import size_of
 from .following import Following, Known
 from .models import LogStream
 from .sources import Pod, describe, pod_of
@@ -159,14 +161,16 @@ class Collector:
             log.warning("the database is away: %s", error)
             await self._database.call(connection.close)
             return
-        for pk, logs in list(self._clusters.items()):
-            if pk not in rows or how_reached(rows[pk]) != how_reached(logs.cluster):
-                await self._clusters.pop(pk).stop()
+        apis: dict[UUID, Api] = {}
         for pk, row in rows.items():
-            if pk not in self._clusters:
-                with suppress(ClusterError):  # its settings allow no connection: tried again
-                    labels = await self._database.call(instance_selector)
-                    self._clusters[pk] = ClusterLogs(row, labels, self._recall, self._hurried.set)
+            with suppress(ClusterError):  # its settings allow no connection: tried again
+                apis[pk] = api_for(row)
+        for pk, logs in list(self._clusters.items()):
+            if apis.get(pk) is not logs.api:  # another server, or a kubeconfig with another token
+                await self._clusters.pop(pk).stop()
+        for pk in apis.keys() - self._clusters.keys():
+            labels = await self._database.call(instance_selector)
+            self._clusters[pk] = ClusterLogs(rows[pk], apis[pk], labels, self._recall, self._hurried.set)
 
     async def _recall(self, pod: Pod) -> Known | None:
         return await self._database.call(recall, pod)
@@ -185,18 +189,18 @@ class ClusterLogs:
     def __init__(
         self,
         cluster: Cluster,
+        api: Api,
         labels: dict[str, str],
         recall: Callable[[Pod], Any],
         hurry: Callable[[], None],
     ) -> None:
-        """Raises ClusterError if no connection can be made."""
-        self.cluster = cluster
-        self._streams = LogStreams(api_for(cluster))
+        self.cluster, self.api = cluster, api
+        self._streams = LogStreams(api)
         self._recall, self._hurry = recall, hurry
         self._logs: dict[str, Following] = {}
         self._done: dict[str, None] = {}  # pods whose log is whole
         self._loop = asyncio.get_running_loop()
-        self._follower = Follower(lambda: api_for(cluster), "Pod", labels, lambda body: pod_of(body, RUN))
+        self._follower = Follower(lambda: api, "Pod", labels, pod_of)
         self._thread = threading.Thread(target=self._watch, name=f"pods of {cluster.slug}", daemon=True)
         self._thread.start()
 
@@ -226,7 +230,7 @@ class ClusterLogs:
         uid = body["metadata"]["uid"]
         if change == "DELETED":
             self._done.pop(uid, None)
-        elif (pod := pod_of(body, RUN)) is not None:
+        elif (pod := pod_of(body)) is not None:
             self._take(pod)
 
     def _take(self, pod: Pod) -> None:
@@ -257,10 +261,6 @@ class ClusterLogs:
         await self._streams.close()
 
 
-def how_reached(cluster: Cluster) -> tuple[str, str, str]:
-    return cluster.connection, cluster.kubeconfig_path, cluster.context
-
-
 def recall(pod: Pod) -> Known | None:
     """Return what is stored of a pod's log. Make its row if it is missing; None if nobody knows the pod."""
     row = LogStream.objects.filter(pod_uid=pod.uid, container=pod.container).first()
@@ -287,7 +287,7 @@ def recall(pod: Pod) -> Known | None:
 
 def _count(batch: Batch) -> None:
     measures.LINES.add(len(batch.entries))
-    measures.BYTES.add(sum(len(entry.text) + 1 for entry in batch.entries))
+    measures.BYTES.add(sum(size_of(entry.text) for entry in batch.entries))
     measures.DROPPED.add(batch.dropped)
 
 

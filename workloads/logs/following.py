@@ -57,7 +57,7 @@ class Following:
         self._in_flight: Batch | None = None
         self._restarts_read = 0
         self._is_over = False  # all is read: what waits is the rest
-        self._is_done = False
+        self.is_done = False
         self.task: asyncio.Task[None] | None = None
 
     # --- what the watch and the store tell
@@ -69,17 +69,13 @@ class Following:
         self.pod = pod
         self._heard.set()
 
-    @property
-    def is_done(self) -> bool:
-        return self._is_done
-
     def stop(self) -> None:
         if self.task is not None:
             self.task.cancel()
 
     def batch(self) -> Batch | None:
         """Return what is to be stored, until `kept` or `forget` answers it; None: nothing is."""
-        if self._known is None or self._is_done:
+        if self._known is None or self.is_done:
             return None
         if self._in_flight is None:
             is_last = self._is_over
@@ -94,7 +90,7 @@ class Following:
     def kept(self, batch: Batch) -> None:
         assert self._known is not None
         self._known.lines += len(batch.entries)
-        self._in_flight, self._is_done = None, batch.has_ended
+        self._in_flight, self.is_done = None, batch.has_ended
         self._emptied.set()
 
     def forget(self) -> None:
@@ -159,7 +155,7 @@ class Following:
             return False
         self._known = known
         if known.has_ended:
-            self._is_over = self._is_done = True
+            self._is_over = self.is_done = True
             return False
         self._intake.begin(known.stored)
         return True
@@ -203,5 +199,5 @@ class Following:
     def _end(self) -> None:
         self._is_over = True
         if self._known is None:
-            self._is_done = True
+            self.is_done = True
         self._hurry()

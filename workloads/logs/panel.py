@@ -59,7 +59,7 @@ class Panel:
         self.chosen: LogStream | None = by_part.get(self.part) or next(iter(self._streams), None)
         self._chosen = chosen_by(by_part[self.part]) if self.part else {}
         self._holder_id, self._socket = holder_id, socket
-        self._before = _cursor(asked.get("before", ""))
+        self._before = Cursor.of(asked.get("before", ""))
 
     @cached_property
     def _page(self) -> tuple[list[Shown], Cursor | None]:
@@ -168,10 +168,3 @@ def elsewhere(stream: LogStream) -> str:
     for name, value in values.items():
         address = address.replace(f"{{{name}}}", quote(value, safe=""))
     return address
-
-
-def _cursor(text: str) -> Cursor | None:
-    try:
-        return Cursor.parse(text)
-    except ValueError:
-        return None

@@ -8,14 +8,10 @@ from datetime import date, timedelta
 
 from django.db import connection, transaction
 
-from accounts.locks import one_at_a_time
+from accounts.locks import LONGEST_WAIT_OF_UPKEEP, alone_or_later
 
 TABLE = "workloads_logchunk"
 NAMED = re.compile(rf"{TABLE}_(\d{{4}})_(\d\d)_(\d\d)")
-# Shorter than the time after which PostgreSQL looks for a deadlock (1 s): others go on, and the next call tries again.
-LONGEST_WAIT = "500ms"
-# The filter stays in the row, uncompressed: a search reads it alone.
-STORAGE = "ALTER COLUMN grams SET STORAGE PLAIN, ALTER COLUMN lines SET STORAGE EXTERNAL"
 CHILDREN = """
     SELECT child.relname, pg_total_relation_size(child.oid)
     FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = %s::regclass
@@ -49,13 +45,12 @@ def make(days: Collection[date]) -> None:
 
 def _make(day: date) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")
-        one_at_a_time("workloads.logs.partitions")
+        alone_or_later("workloads.logs.partitions")
         if day in there():
             return
         name, until = name_of(day), day + timedelta(days=1)
         cursor.execute(
-            f"CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS); ALTER TABLE {name} {STORAGE};"
+            f"CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS INCLUDING STORAGE);"
             f"ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ('{day}') TO ('{until}')"
         )
 
@@ -65,16 +60,22 @@ def drop_before(day: date) -> list[date]:
     old = sorted(each for each in there() if each < day)
     if old:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")
-            one_at_a_time("workloads.logs.partitions")
+            alone_or_later("workloads.logs.partitions")
             cursor.execute(f"DROP TABLE IF EXISTS {', '.join(map(name_of, old))}")
     return old
+
+
+def used_bytes(day: date) -> int:
+    """Return what the chunks of a partition take, as an index tells."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT coalesce(sum(stored_bytes), 0) FROM {name_of(day)}")  # noqa: S608 - a name of ours
+        return int(cursor.fetchone()[0])
 
 
 def rewrite(day: date) -> None:
     """Give the space of deleted chunks back to the disk. Readers of that day wait; never call it in a transaction."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SET lock_timeout = '{LONGEST_WAIT}'")
+        cursor.execute(f"SET lock_timeout = '{LONGEST_WAIT_OF_UPKEEP}'")
         try:
             cursor.execute(f"VACUUM (FULL, ANALYZE) {name_of(day)}")
         finally:

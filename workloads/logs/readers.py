@@ -40,11 +40,6 @@ def register(reader: Reader) -> None:
     _readers.append(reader)
 
 
-def are_there() -> bool:
-    """Return True if anybody reads: else no line needs to be made."""
-    return bool(_readers)
-
-
 def tell(lines: Sequence[Line]) -> None:
     """Hand new lines to all readers. A reader that fails loses its own writes, and holds up neither logs nor others.
 

@@ -28,7 +28,7 @@ LATEST = 10**17  # microseconds, in the year 5138
 MICROSECONDS = 10**6
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (
-    "expires_on", "first_line", "last_line", "first_at", "last_at", "lines", "stream__holder_kind",
+    "expires_on", "first_line", "first_at", "last_at", "lines", "stream__holder_kind",
     "stream__holder_id", "stream__run", "stream__index", "stream__attempt",
 )  # fmt: skip
 
@@ -53,6 +53,14 @@ class Cursor(NamedTuple):
         if us > LATEST or max(stream, number) > FARTHEST:
             raise ValueError(text)
         return cls(us, stream, number)
+
+    @classmethod
+    def of(cls, text: str) -> Cursor | None:
+        """Return the cursor in the text; None if it holds none."""
+        try:
+            return cls.parse(text)
+        except ValueError:
+            return None
 
 
 class Shown(NamedTuple):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 from datetime import date, datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import OperationalError, connection
-from django.db.models import Exists, OuterRef, Sum
+from django.db import connection
+from django.db.models import Exists, OuterRef, QuerySet, Sum
 from django.utils import timezone
+
+from accounts.locks import later_if_busy
 
 from . import partitions
 from .models import LogChunk, LogLimit, LogStream
@@ -24,27 +25,25 @@ WORTH_BYTES = 16 * MIB
 OVERHEAD = 1.25
 
 
-def expiry_of(tenants: Collection[UUID], now: datetime) -> dict[UUID, date]:
-    """Return the day after which chunks that are written now expire, by tenant."""
-    days = dict(LogLimit.objects.filter(tenant__in=tenants).values_list("tenant_id", "days"))
-    return {tenant: (now + timedelta(days=_days(days.get(tenant)))).date() for tenant in tenants}
-
-
-def _days(own: int | None) -> int:
-    return settings.LOG_DAYS if own is None else own
+def expiry_of(streams: QuerySet[LogStream], now: datetime) -> dict[UUID, date]:
+    """Return the day after which chunks that are written now expire, by tenant of these logs."""
+    days = dict(streams.order_by().values_list("tenant", "tenant__log_limit__days").distinct())
+    return {
+        tenant: (now + timedelta(days=settings.LOG_DAYS if own is None else own)).date()
+        for tenant, own in days.items()
+    }
 
 
 def keep(now: datetime | None = None) -> None:
     """Delete what is not kept any more. May be called at any time, by one process at a time."""
     now = now or timezone.now()
-    try:
+    sizes = dict(LogLimit.objects.exclude(size_mib=None).values_list("tenant", "size_mib"))
+    with later_if_busy("retention of logs"):
         partitions.drop_before(now.date())
         forget_shortened(now)
         for tenant, used in stored_bytes().items():
-            forget_oldest(tenant, used)
+            forget_oldest(tenant, used, sizes.get(tenant, settings.LOG_MIB) * MIB)
         give_back_space()
-    except OperationalError as error:  # somebody reads a partition: the next call tries again
-        log.info("logs are busy, their retention is looked after later: %s", error)
     forget_streams(now)
 
 
@@ -61,10 +60,8 @@ def forget_shortened(now: datetime) -> None:
         LogChunk.objects.filter(tenant_id=tenant, last_at__lt=now - timedelta(days=days + 1)).delete()
 
 
-def forget_oldest(tenant: UUID, used: int) -> None:
-    """Delete a tenant's oldest chunks until the others fit its size."""
-    own = LogLimit.objects.filter(tenant=tenant).values_list("size_mib", flat=True).first()
-    most = (settings.LOG_MIB if own is None else own) * MIB
+def forget_oldest(tenant: UUID, used: int, most: int) -> None:
+    """Delete a tenant's oldest chunks until the others fit `most` bytes."""
     if used <= most:
         return
     with connection.cursor() as cursor:
@@ -87,10 +84,8 @@ def forget_oldest(tenant: UUID, used: int) -> None:
 
 def give_back_space() -> None:
     """Rewrite partitions that are mostly empty. PostgreSQL itself would only use their space again."""
-    rows = LogChunk.objects.values_list("expires_on").annotate(used=Sum("stored_bytes")).order_by()
-    used = dict(rows)
     for day, size in partitions.there().items():
-        if size > WORTH_BYTES and used.get(day, 0) * OVERHEAD < size / 2:
+        if size > WORTH_BYTES and partitions.used_bytes(day) * OVERHEAD < size / 2:
             partitions.rewrite(day)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from channels.db import database_sync_to_async
 from django.utils.translation import gettext as _
@@ -28,8 +29,9 @@ class LogOf(OfOne):
 
     async def connect(self) -> None:
         asked = query(self.scope)
-        self._after = _place(asked.get("after", ""))
-        self._tail = Tail(self.id, {name: _number(asked.get(name, "")) for name in ("index", "attempt")})
+        self._after = Cursor.of(asked.get("after", ""))
+        chosen = {name: _number(asked.get(name, "")) for name in ("index", "attempt")}
+        self._tail = Tail(self.id, chosen | {"run": _uuid(asked.get("run", ""))})
         self._has_begun = False
         await super().connect()
 
@@ -81,8 +83,8 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
 
 
-def _place(text: str) -> Cursor | None:
+def _uuid(text: str) -> UUID | None:
     try:
-        return Cursor.parse(text)
+        return UUID(text)
     except ValueError:
         return None

@@ -9,7 +9,9 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+from clusters.labels import RUN
+from clusters.pods.ends import terminal
+from workloads.pods.status import index_of
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def owned_by(person_id: UUID, tenant_id: UUID) -> list[UUID]:
     return [pk for kind in _kinds.values() for pk in kind.owned(person_id, tenant_id)]
 
 
-def pod_of(body: Mapping[str, Any], run_label: str) -> Pod | None:
+def pod_of(body: Mapping[str, Any]) -> Pod | None:
     """Return what is followed of a pod; None if its log is not kept."""
     metadata = body["metadata"]
     labels = metadata.get("labels") or {}
@@ -88,20 +90,13 @@ def pod_of(body: Mapping[str, Any], run_label: str) -> Pod | None:
             uid=metadata["uid"],
             holder_kind=kind.holder_kind,
             holder_id=UUID(labels[kind.label]),
-            run=UUID(labels[run_label]),
+            run=UUID(labels[RUN]),
             container=kind.container,
-            completion_index=_completion_index(metadata),
+            completion_index=index_of(body),
             is_placed=bool((body.get("spec") or {}).get("nodeName")),
             has_started=bool({"running", "terminated"} & set(state)) or bool(container.get("restartCount")),
-            has_ended=status.get("phase") in ("Succeeded", "Failed"),
+            has_ended=terminal(body),
             restarts=int(container.get("restartCount") or 0),
         )
     except (KeyError, ValueError):
         return None  # somebody changed its labels
-
-
-def _completion_index(metadata: Mapping[str, Any]) -> int:
-    found = (metadata.get("annotations") or {}).get(COMPLETION_INDEX) or (metadata.get("labels") or {}).get(
-        COMPLETION_INDEX
-    )
-    return int(found or 0)

@@ -66,7 +66,8 @@ class Chunk:
         return self.first_line + len(self.entries) - 1
 
     def has_room(self, size: int, at: datetime) -> bool:
-        return self.text_bytes + size <= CHUNK_BYTES and at - self.first_at < LONGEST_CHUNK
+        """Return True if a line of this time fits, with which the chunk has `size` bytes."""
+        return size <= CHUNK_BYTES and at - self.first_at < LONGEST_CHUNK
 
 
 def times(entries: Iterable[Entry], not_before: datetime | None) -> list[datetime]:
@@ -90,22 +91,19 @@ def fill(
     changed: list[Chunk] = []
     chunk, begin = open_chunk, 0
     while begin < len(entries):
-        if chunk is None or not chunk.has_room(size_of(entries[begin].text), at[begin]):
+        new = size_of(entries[begin].text)
+        if chunk is None or not chunk.has_room(chunk.text_bytes + new, at[begin]):
             chunk = Chunk(expires_on, first_line + begin, at[begin], at[begin])
-        end, size = begin, chunk.text_bytes
-        while end < len(entries) and (
-            (end == begin and not chunk.entries)
-            or (size + size_of(entries[end].text) <= CHUNK_BYTES and at[end] - chunk.first_at < LONGEST_CHUNK)
-        ):
-            size += size_of(entries[end].text)
-            end += 1
-        new = entries[begin:end]
+        end, size = begin + 1, chunk.text_bytes + new  # one that is too long is alone
+        while end < len(entries) and chunk.has_room(size + (new := size_of(entries[end].text)), at[end]):
+            end, size = end + 1, size + new
+        added = entries[begin:end]
         chunk = replace(
             chunk,
-            entries=(*chunk.entries, *new),
+            entries=(*chunk.entries, *added),
             last_at=at[end - 1],
             text_bytes=size,
-            grams=with_bits(chunk.grams, [entry.text for entry in new]),
+            grams=with_bits(chunk.grams, [entry.text for entry in added]),
         )
         changed.append(chunk)
         begin = end
@@ -118,8 +116,7 @@ def append(batches: Sequence[Batch]) -> set[int]:
         return set()
     by_stream = {batch.stream: batch for batch in batches}
     now = timezone.now()
-    tenants = LogStream.objects.filter(pk__in=by_stream).values_list("tenant_id", flat=True)
-    expiry = retention.expiry_of(set(tenants), now)
+    expiry = retention.expiry_of(LogStream.objects.filter(pk__in=by_stream), now)
     partitions.make(set(expiry.values()))
     stale: set[int] = set()
     with transaction.atomic():
@@ -136,8 +133,7 @@ def append(batches: Sequence[Batch]) -> set[int]:
             at = times(batch.entries, stream.last_at)
             changed = fill(batch.entries, at, chunks.get(pk), stream.lines + 1, expiry[stream.tenant_id])
             rows += [_row(stream, chunk) for chunk in changed]
-            if readers.are_there():
-                told += _lines(stream, batch.entries, at)
+            told += _lines(stream, batch.entries, at)
             groups |= {group_of(stream.holder_id)} if batch.entries or batch.has_ended else set()
             _note(stream, batch, at, changed, now)
         with connection.cursor() as cursor:

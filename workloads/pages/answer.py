@@ -63,6 +63,7 @@ def live_answer(actor: Actor, tenant: Tenant, form: WorkloadForm, root: str) -> 
     )  # fmt: skip
     return context | {
         "forecast": forecast,
+        "waits_for": form.waits_for if forecast["admissible"] else 0,
         "size": size,
         "found": choices(pools[:MOST_FOUND], form, root),
         "pool": form.pools.get(size.pool.slug) or pools_for(actor, [size.pool])[0],

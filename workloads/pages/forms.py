@@ -204,7 +204,7 @@ class WorkloadForm(forms.Form):
         self._choose("in_pool", [("", gettext("cheapest match")), *_pools_with_gpus()])
         self._choose("compute_capability", [("", gettext("any")), *_capabilities(pools)])
         self._offer_lifetime(self.initial["max_runtime_minutes"])
-        if data and (asked := _minutes(data.get("max_runtime_minutes", ""))):
+        if data and (asked := minutes_of(data.get("max_runtime_minutes", ""))):
             self._offer_lifetime(asked)
 
     @classmethod
@@ -231,7 +231,7 @@ class WorkloadForm(forms.Form):
 
     def lifetime(self, text: str) -> int | None:
         """Return the minutes given in a link, and offer them as a choice. Raise ValidationError if they are invalid."""
-        minutes = _minutes(text)
+        minutes = minutes_of(text)
         if minutes is None:
             raise forms.ValidationError(gettext("Enter minutes, from 1 to 525600."))
         self._offer_lifetime(minutes)
@@ -309,6 +309,11 @@ class WorkloadForm(forms.Form):
         return choosing.of_choices(self.offers, self.cleaned_data.get("volumes", ()))
 
     @property
+    def waits_for(self) -> int:
+        """Number of others that have to be over before it enters the queue."""
+        return 0
+
+    @property
     def several(self) -> int:
         """Number of nodes that it needs at once, each with the size asked for."""
         return 1
@@ -376,7 +381,7 @@ def lifetimes(minutes: int | None, without_end: StrOrPromise) -> list[tuple[Any,
     return [("", str(without_end)), *((n, lifetime(n)) for n in offered)]
 
 
-def _minutes(text: str) -> int | None:
+def minutes_of(text: str) -> int | None:
     """Return a written lifetime in minutes; None if it is not valid."""
     if not (text.isascii() and text.isdigit() and len(text) < 7):
         return None

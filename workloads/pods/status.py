@@ -14,6 +14,7 @@ Object = Mapping[str, Any]
 
 FIRST_USE = "WaitForFirstConsumer"
 DELETED, EVICTED = "Deleted", "Evicted"
+INDEX = "batch.kubernetes.io/job-completion-index"
 BY_KUBELET = "TerminationByKubelet"  # reason in the condition DisruptionTarget
 
 
@@ -44,6 +45,12 @@ def has_started(pod: Object) -> bool:
 def going(pod: Object) -> bool:
     """Return True if the pod has ended or is being deleted."""
     return terminal(pod) or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def index_of(pod: Object) -> int:
+    """Return the pod's index in its Job, which is the rank of its node."""
+    text = str((pod["metadata"].get("annotations") or {}).get(INDEX, ""))
+    return int(text) if text.isdecimal() else 0
 
 
 def is_of(run: str, pod: Object) -> bool:

@@ -23,7 +23,6 @@ from accounts.rest.schema import answers
 from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
 from storage.mounts import foreseen
-from workloads.asking import refuse_not_built
 from workloads.figures import moment
 from workloads.models import Image
 from workloads.sizes.estimate import estimate
@@ -32,7 +31,7 @@ from workspaces.gateway.scripts import hand_out
 from workspaces.launch.clone import clone
 from workspaces.launch.launch import check, launch
 from workspaces.models import Desired, Event, Phase, Workspace
-from workspaces.runs import changes, lifecycle, lifetime
+from workspaces.runs import changes, idleness, lifecycle, lifetime
 
 from .representation import event_json, with_related, workspace_json, workspaces_json
 from .serializers import (
@@ -108,7 +107,7 @@ class WorkspacesView(ListView):
     @extend_schema(
         summary=gettext_noop("Launch a workspace"),
         request=LaunchBody,
-        responses=answers({201: WorkspaceShape}, 404, 409, 422, 429, 501),
+        responses=answers({201: WorkspaceShape}, 404, 409, 422, 429),
     )
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
@@ -131,7 +130,7 @@ class WorkspaceView(OneWorkspaceView):
             "counts from now. All of it is changed, or nothing."
         ),
         request=ChangeBody,
-        responses=answers({200: WorkspaceShape}, 404, 409, 422, 501),
+        responses=answers({200: WorkspaceShape}, 404, 409, 422),
     )
     def patch(self, request: Request, id: UUID) -> Response:
         access.require_own(self.actor, self.workspace)
@@ -204,14 +203,14 @@ class KeepAliveView(OneWorkspaceView):
 
     @extend_schema(
         summary=gettext_noop("Keep an idle workspace running"),
-        description="Nothing stops a workspace for being idle yet, so this changes nothing.",
+        description="It counts as used now, so its time until it is stopped for being idle begins anew. 200 when "
+        "nothing was about to stop it.",
         request=NoBody,
-        responses=answers({200: WorkspaceShape}, 404),
+        responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409),
     )
     def post(self, request: Request, id: UUID) -> Response:
-        access.require_manage(self.actor, self.workspace)
         checked(NoBody, request)
-        return self.answer()
+        return self.answer(idleness.keep_alive(self.actor, self.workspace))
 
 
 class JupyterView(OneWorkspaceView):
@@ -292,13 +291,12 @@ class EstimateView(APIView):
     @extend_schema(
         summary=gettext_noop("Check whether a launch would start now; saves nothing"),
         request=EstimateBody,
-        responses=answers({200: EstimateShape}, 404, 422, 501),
+        responses=answers({200: EstimateShape}, 404, 422),
     )
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
         body = checked(EstimateBody, request)
         tenant, spec = tenant_by_slug(actor, body["tenant"]), spec_of(body)
-        refuse_not_built(spec.not_built)
         image, size = check(tenant, spec)
         forecast, others = estimate(
             tenant,

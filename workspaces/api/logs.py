@@ -24,7 +24,7 @@ from workloads.logs import api as logs
 from workloads.logs import text
 from workloads.logs.tailing import FIRST_LINES, Tail
 from workspaces import access
-from workspaces.cluster.log_source import CONTAINER_NAME
+from workspaces.cluster.pod import CONTAINER
 from workspaces.models import Workspace
 from workspaces.state.story import hint, sentence
 
@@ -66,8 +66,8 @@ class LogsView(OneWorkspaceView):
     def get(self, request: Request, id: UUID) -> HttpResponseBase:
         access.require_log(self.actor, self.workspace)
         asked = TailQuery.of(request)
-        if asked["container"] not in ("", CONTAINER_NAME):
-            message = _("A workspace has one container: “%(name)s”.") % {"name": CONTAINER_NAME}
+        if asked["container"] not in ("", CONTAINER):
+            message = _("A workspace has one container: “%(name)s”.") % {"name": CONTAINER}
             raise Invalid("no_such_container", message, _("Leave it out."), fields={"container": [message]})
         if asked["lines"] or {"search", "from", "to", "after", "download"} & set(request.query_params):
             return logs.answer(request, self.workspace.pk, self.workspace.object_name)

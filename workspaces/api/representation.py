@@ -20,6 +20,7 @@ from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
 from storage.models import Mount, Turn
 from storage.mounts import homes, mounting
+from workloads.failures import is_past, post_mortem_of
 from workloads.figures import exposition, moment, number
 from workloads.sizes.sizing import Size
 from workspaces.access import is_own
@@ -132,10 +133,15 @@ def _workspace_json(
         "stops_at": moment(workspace.stops_at),
         "reclaim": reclaim_json(asked) if asked else None,
         "max_runtime_minutes": workspace.max_runtime_minutes,
+        "idle_minutes": workspace.idle_minutes,
         "notify": workspace.notify,
         "metrics": exposition(workspace.exposition),
         "next_size": next_size_json(workspace),
-        "idle": {"since": None, "stops_at": None, "busy_by": []},
+        "idle": {
+            "since": moment(workspace.idle_since),
+            "stops_at": moment(workspace.idle_stops_at),
+            "busy_by": workspace.idle_busy_by,
+        },
         "last_event": workspace.last_event,
     }
 
@@ -157,6 +163,7 @@ def event_json(event: Event) -> Json:
         "level": event.level,
         **explained(event.code, event.data),
         "data": event.data,
+        "post_mortem": str(event.run) if story.is_recorded(event) and not is_past(event.at) else None,
     }
 
 
@@ -189,7 +196,7 @@ def failure_json(failure: Json | None) -> Json | None:
     if failure is None:
         return None
     explanation = explained(failure["code"], failure.get("data") or {})
-    return {**explanation, "at": failure["at"], "post_mortem": None}
+    return {**explanation, "at": failure["at"], "post_mortem": post_mortem_of(failure)}
 
 
 def explained(code: str, data: Json) -> Json:

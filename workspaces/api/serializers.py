@@ -11,7 +11,6 @@ from rest_framework import serializers
 from accounts.rest.serializers import StrictSerializer
 from quotas.models import MOST_MEMBERS
 from quotas.scheduling.forecast import Confidence
-from workloads.asking import refuse_not_built
 from workloads.longest import LONGEST_MINUTES
 from workloads.models import Image
 from workloads.serializers import (
@@ -31,9 +30,6 @@ from workspaces.models import Desired, Event, Phase, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.state.runs import next_size
 
-# Fields of the contract that are not built yet: accepted if empty, else answered 501.
-LATER = ("idle_minutes",)
-
 
 class SettingsBody(SizeBody):
     """Fields of both a launch and a change."""
@@ -51,7 +47,8 @@ class SettingsBody(SizeBody):
         allow_null=True,
         min_value=1,
         max_value=LONGEST_MINUTES,
-        help_text="Not built yet: leave it out, or null.",
+        help_text="It is stopped when nothing was done in it for so long; files stay. A policy of the "
+        "tenant or pool may stop it sooner. Null: only a policy stops it.",
     )
     notify = serializers.BooleanField(
         required=False, help_text="Tell its person when it is ready, fails or stops. True unless said."
@@ -105,10 +102,6 @@ class CloneBody(StrictSerializer):
     )
 
 
-def not_built(body: Mapping[str, Any]) -> list[str]:
-    return [name for name in LATER if body.get(name)]
-
-
 def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
     """Convert a valid LaunchBody to a LaunchSpec."""
     return LaunchSpec(
@@ -126,18 +119,18 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         volumes=wishes_of(body["volumes"]),
         connections=body["connections"],
         exposition=exposition_of(body),
-        not_built=not_built(body),
+        idle_minutes=body.get("idle_minutes"),
     )
 
 
 def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
-    """Convert a valid ChangeBody to a Change. Raise NotYet for a field that is not built yet."""
-    refuse_not_built(not_built(body))
+    """Convert a valid ChangeBody to a Change."""
     return Change(
         name=body.get("name"),
         size=new_size_asked(size_asked(body), next_size(workspace)),
         disk_mib=body.get("disk_mib"),
         lifetime=Lifetime(minutes=body["max_runtime_minutes"]) if "max_runtime_minutes" in body else None,
+        idle=Lifetime(minutes=body["idle_minutes"]) if "idle_minutes" in body else None,
         notify=body.get("notify"),
         volumes=wishes_of(body["volumes"]) if "volumes" in body else None,
         new_disk=body.get("new_disk", False),
@@ -217,7 +210,9 @@ class EndpointsShape(serializers.Serializer[Any]):
 
 class FailureShape(ReasonShape):
     at = serializers.DateTimeField()
-    post_mortem = serializers.JSONField(allow_null=True)
+    post_mortem = serializers.UUIDField(
+        allow_null=True, help_text="Its record, under post-mortems/; null: none."
+    )
 
 
 class ReclaimShape(ReasonShape):
@@ -225,9 +220,13 @@ class ReclaimShape(ReasonShape):
 
 
 class IdleShape(serializers.Serializer[Any]):
-    since = serializers.DateTimeField(allow_null=True)
-    stops_at = serializers.DateTimeField(allow_null=True)
-    busy_by = serializers.ListField(child=serializers.CharField())
+    since = serializers.DateTimeField(allow_null=True, help_text="Nothing was done in it since then.")
+    stops_at = serializers.DateTimeField(allow_null=True, help_text="When it is stopped, if that goes on.")
+    busy_by = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What keeps it busy: gpu, cpu, kernel, terminal, ssh, keep_alive; or what is not known, so that "
+        "nothing stops it: gpu_unknown, cpu_unknown, inside_unknown.",
+    )
 
 
 class NextSizeShape(serializers.Serializer[Any]):
@@ -275,6 +274,7 @@ class WorkspaceShape(serializers.Serializer[Any]):
         allow_null=True, help_text="Its GPUs are asked back, or its budget is spent: when it stops, and why."
     )
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
+    idle_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
     metrics = ExpositionShape(allow_null=True, help_text="Where its program serves figures.")
     restart_needed = serializers.BooleanField(help_text="A change waits for the next start.")
@@ -301,6 +301,9 @@ class EventShape(serializers.Serializer[Any]):
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True)
     data = serializers.DictField()  # type: ignore[assignment]
+    post_mortem = serializers.UUIDField(
+        allow_null=True, help_text="Record of the run that this event ended or interrupted."
+    )
 
 
 class ImageShape(serializers.ModelSerializer[Image]):

@@ -11,7 +11,7 @@ from quotas.models import Claim
 from workloads.logs.sources import Kind, Pod, Source
 from workspaces.models import Workspace
 
-CONTAINER_NAME = "workspace"  # as pod.py names it
+from .pod import CONTAINER
 
 
 def describe(pod: Pod) -> Source | None:
@@ -23,4 +23,4 @@ def owned(person_id: UUID, tenant_id: UUID) -> QuerySet[Workspace, UUID]:
     return Workspace.objects.filter(owner=person_id, tenant=tenant_id).values_list("pk", flat=True)
 
 
-KIND = Kind(labels.WORKSPACE, Claim.Holder.WORKSPACE, CONTAINER_NAME, describe, owned)
+KIND = Kind(labels.WORKSPACE, Claim.Holder.WORKSPACE, CONTAINER, describe, owned)

@@ -37,6 +37,9 @@ def secret(wanted: Wanted) -> dict[str, Any]:
         "ssh_host_ed25519_key": wanted.secret.host_key,
         "authorized_keys": "".join(f"{key}\n" for key in wanted.secret.authorized_keys),
     } | {parts.secret_env_key(name): value for name, value in wanted.secret.env.items()}
+    if wanted.workspace.image.offers_ssh and not wanted.workspace.image.offers_jupyter:
+        # By its own host key Berth asks what runs there (start/status.sh), as it asks Jupyter elsewhere.
+        values["status_key"] = wanted.workspace.secret.host_key_public
     data = {key: base64.b64encode(value.encode()).decode() for key, value in sorted(values.items())}
     return wanted.object("v1", "Secret", wanted.name, type="Opaque", data=data)
 

@@ -9,6 +9,7 @@ from workloads.pods import parts
 
 from .wanted import Wanted
 
+CONTAINER = "workspace"
 GRACE_SECONDS = 10
 # sshd may need minutes where an image installs things at its start.
 STARTUP_SECONDS = 300
@@ -29,7 +30,7 @@ def container(wanted: Wanted) -> dict[str, Any]:
     if image.offers_ssh:
         ports.append({"name": "ssh", "containerPort": SSH_PORT, "protocol": "TCP"})
     return {
-        "name": "workspace",
+        "name": CONTAINER,
         "image": image.reference,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/bin/sh", "/berth/start/start.sh"],

@@ -50,6 +50,7 @@ def clone(actor: Actor, source: Workspace, name: str | None = None, *, files: bo
             repository=repository if own else "",
             priority=source.priority if actor.is_admin else min(source.priority, 0),
             max_runtime_minutes=longest.at_most(source.tenant, source.max_runtime_minutes),
+            idle_minutes=source.idle_minutes,
             notify=source.notify,
             exposition=source.exposition,
             volumes=volumes,

@@ -24,7 +24,7 @@ from storage.models import Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
 from workloads import longest
-from workloads.asking import check_env, check_name, check_repository, refuse_not_built, refuse_unfair
+from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
@@ -55,6 +55,7 @@ class LaunchSpec:
     repository: str = ""
     priority: int = 0
     max_runtime_minutes: int | None = None
+    idle_minutes: int | None = None
     notify: bool = True
     volumes: Sequence[MountWish] = ()
     connections: Sequence[UUID] = ()
@@ -64,7 +65,6 @@ class LaunchSpec:
         False  # a copy of the source's home and disk, instead of the person's home and an empty disk
     )
     left_out: Sequence[str] = ()  # names of volumes that the clone does not mount
-    not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
 
 def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
@@ -76,7 +76,6 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
     try:
         with transaction.atomic():
             _lock(actor, tenant)
-            refuse_not_built(spec.not_built)
             refuse_unfair(actor, spec.priority)
             image, size = check(tenant, spec)
             minutes = longest.granted(tenant, spec.max_runtime_minutes)
@@ -158,6 +157,7 @@ def _write(
         repository=without_credentials(spec.repository),
         priority=spec.priority,
         max_runtime_minutes=spec.max_runtime_minutes,
+        idle_minutes=spec.idle_minutes,
         notify=spec.notify,
         **Exposition.fields(spec.exposition),
         phase=Phase.WAITING,

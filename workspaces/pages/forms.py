@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from workloads.pages.bodies import body_of_form
-from workloads.pages.forms import MIB_PER_GIB, WorkloadForm
+from workloads.pages.bodies import body_of_form, filled
+from workloads.pages.forms import MIB_PER_GIB, WorkloadForm, minutes_of
+from workloads.spans import lifetime
 from workspaces.launch.launch import LARGEST_DISK_MIB, LaunchSpec
+
+IDLE_MINUTES = (30, 60, 120, 240, 720)
 
 
 class LaunchForm(WorkloadForm):
@@ -34,16 +39,39 @@ class LaunchForm(WorkloadForm):
         empty_value=None,
         help_text=_("You are notified before and can extend it. Files are kept."),
     )
+    idle_minutes = forms.TypedChoiceField(
+        label=_("Stop when idle for"),
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text=_("Idle: no GPU or CPU use, no busy notebook, nothing running in a terminal or over SSH."),
+    )
     notify = forms.BooleanField(label=_("Notify me when it is ready, fails or stops"), required=False)
+
+    def __init__(self, data: QueryDict | None, initial: dict[str, Any], **options: Any) -> None:
+        super().__init__(data, initial, **options)
+        asked = minutes_of(data.get("idle_minutes", "")) if data else None
+        self._choose("idle_minutes", idle_spans(asked or initial.get("idle_minutes")))
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        return super().defaults() | {"disk_gib": 0}
+        return super().defaults() | {"disk_gib": 0, "idle_minutes": ""}
 
     def spec(self) -> LaunchSpec:
         """Return the launch of a valid form."""
-        return LaunchSpec(**self.common(), disk_mib=(self.cleaned_data["disk_gib"] or 0) * MIB_PER_GIB)
+        disk_mib = (self.cleaned_data["disk_gib"] or 0) * MIB_PER_GIB
+        return LaunchSpec(**self.common(), disk_mib=disk_mib, idle_minutes=self.cleaned_data["idle_minutes"])
 
     def body(self) -> dict[str, Any]:
         disk_mib = (self.cleaned_data.get("disk_gib") or 0) * MIB_PER_GIB
-        return body_of_form(self) | ({"disk_mib": disk_mib} if disk_mib else {})
+        own = filled(disk_mib=disk_mib, idle_minutes=self.cleaned_data.get("idle_minutes"))
+        return body_of_form(self) | own
+
+
+def idle_spans(minutes: int | None) -> list[tuple[Any, str]]:
+    """Choices of a time after which an idle workspace is stopped: the usual ones, and the present or requested one."""
+    offered = sorted(set(IDLE_MINUTES) | ({minutes} if minutes else set()))
+    return [
+        ("", gettext("As your team's policy says, if there is one")),
+        *((n, lifetime(n)) for n in offered),
+    ]

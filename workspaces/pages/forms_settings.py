@@ -34,6 +34,8 @@ from workspaces.models import Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.state.runs import next_size
 
+from .forms import idle_spans
+
 AS_IT_IS = ""
 # Names in refusals, where the form's field is called otherwise.
 OTHER_NAMES = {
@@ -57,6 +59,9 @@ class SettingsForm(forms.Form):
         empty_value=None,
         help_text=_("While it runs, a new time counts from now. Files are kept."),
     )
+    idle_minutes = forms.TypedChoiceField(
+        label=_("Stop when idle for"), required=False, coerce=int, empty_value=None
+    )
     volumes = forms.MultipleChoiceField(
         label=_("Volumes"),
         required=False,
@@ -74,6 +79,7 @@ class SettingsForm(forms.Form):
             "name": workspace.name,
             "flavor": self.asked.flavor or AS_IT_IS,
             "max_runtime_minutes": workspace.max_runtime_minutes or "",
+            "idle_minutes": workspace.idle_minutes or "",
             "notify": workspace.notify,
             "volumes": ticked,
         }
@@ -84,6 +90,7 @@ class SettingsForm(forms.Form):
         self._choose(
             "max_runtime_minutes", lifetimes(workspace.max_runtime_minutes, WorkloadForm.without_end)
         )
+        self._choose("idle_minutes", idle_spans(workspace.idle_minutes))
         self._choose("volumes", [(key, offer.label) for key, offer in self.offers.items()])
 
     def _choose(self, name: str, choices: list[Any]) -> None:
@@ -108,6 +115,7 @@ class SettingsForm(forms.Form):
             lifetime=Lifetime(minutes=data["max_runtime_minutes"])
             if "max_runtime_minutes" in changed
             else None,
+            idle=Lifetime(minutes=data["idle_minutes"]) if "idle_minutes" in changed else None,
             notify=data["notify"] if "notify" in changed else None,
             volumes=choosing.of_choices(self.offers, data["volumes"]) if "volumes" in changed else None,
         )

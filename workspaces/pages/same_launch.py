@@ -20,6 +20,7 @@ def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
         disk_mib=workspace.disk_mib,
         volumes=[mount_body(wish) for _name, wish in wished(all_of([workspace.pk]).get(workspace.pk, ()))],
         max_runtime_minutes=workspace.max_runtime_minutes,
+        idle_minutes=workspace.idle_minutes,
         env=workspace.env if own else None,
         repository=without_credentials(workspace.repository) if own else None,
         **({} if workspace.notify else {"notify": False}),

@@ -63,6 +63,7 @@ def own_values(row: Workspace) -> dict[str, object]:
     return {
         "disk_gib": row.disk_mib // MIB_PER_GIB,
         "max_runtime_minutes": row.max_runtime_minutes or "",
+        "idle_minutes": row.idle_minutes,
         "notify": row.notify,
     }
 

@@ -33,7 +33,7 @@ from workspaces.api.representation import event_json, workspace_json
 from workspaces.gateway import hosts, passes
 from workspaces.launch.keys import whole_address
 from workspaces.models import Desired, Phase, Workspace
-from workspaces.runs import lifecycle, lifetime
+from workspaces.runs import idleness, lifecycle, lifetime
 from workspaces.state import jupyter, runs
 
 from .same_launch import body_of_workspace
@@ -45,6 +45,7 @@ ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
     "stop": lifecycle.stop,
     "restart": lifecycle.restart,
     "extend": lifetime.extend,
+    "keep-alive": idleness.keep_alive,
 }
 ASKED_FIRST = ("stop", "restart")
 

@@ -20,6 +20,7 @@ from quotas.models import Claim
 from quotas.namespaces import ensuring
 from storage.cluster.look import hold
 from storage.mounts import mounting
+from workloads import failures
 from workloads.pods.looking import binding_modes
 from workloads.pods.making import make_driver_volume, refused
 from workloads.pods.status import accepted, is_of
@@ -298,8 +299,10 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
     if trouble.outcome == Outcome.FAIL:
         fail(row, diagnosis, now)
     else:
-        row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
-        warn(row, "sent_back")
+        has_node = {"node": row.node} if row.node else {}
+        run = row.run if has_node else None
+        row.failure = failures.failure(diagnosis.code, diagnosis.data, now, run)
+        warn(row, "sent_back", **has_node)
         runs.end(row, Ending.REQUEUE)
 
 
@@ -314,7 +317,7 @@ def name_of(diagnosis: Diagnosis, row: Workspace) -> str:
 
 def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:
     """Give up the start: keep the reason and end the run. Its units come back when the end is proven."""
-    row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
+    row.failure = failures.failure(diagnosis.code, diagnosis.data, now, row.run)
     move(row, Move.WANT_STOPPED)
     add_event(row, "given_up", step=row.step, level=Event.Level.ERROR)
     row.message_code, row.message_data = diagnosis.code, diagnosis.data

@@ -48,6 +48,7 @@ class Change:
     size: SizeAsked | None = None
     disk_mib: int | None = None
     lifetime: Lifetime | None = None
+    idle: Lifetime | None = None  # how long it may be idle
     notify: bool | None = None
     volumes: Sequence[MountWish] | None = None
     new_disk: bool = False  # an empty one instead of its own, which ties it to a node
@@ -55,7 +56,7 @@ class Change:
     @property
     def named(self) -> dict[str, object]:
         """Requested fields, and the new name, for the audit trail."""
-        fields = ("size", "disk_mib", "lifetime", "notify", "volumes")
+        fields = ("size", "disk_mib", "lifetime", "idle", "notify", "volumes")
         names = [name for name in fields if getattr(self, name) is not None]
         names += ["new_disk"] if self.new_disk else []
         return {"changed": names} | ({"name": self.name} if self.name is not None else {})
@@ -75,6 +76,7 @@ def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
                 size is not None and _resize(row, size),
                 wanted.disk_mib is not None and _add_disk(row, wanted.disk_mib),
                 wanted.lifetime is not None and _give_lifetime(row, wanted.lifetime),
+                wanted.idle is not None and _stop_when_idle(row, wanted.idle.minutes),
                 wanted.notify is not None and _notify(row, wanted.notify),
                 wanted.volumes is not None and _mount(actor, row, wanted.volumes),
                 wanted.new_disk and _leave_disk(row),
@@ -221,6 +223,17 @@ def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:
         add_event(row, "lifetime_removed")
     else:
         add_event(row, "lifetime_changed", minutes=minutes)
+    return True
+
+
+def _stop_when_idle(row: Workspace, minutes: int | None) -> bool:
+    if row.idle_minutes == minutes:
+        return False
+    row.idle_minutes = minutes
+    if minutes is None:
+        add_event(row, "idle_minutes_removed")
+    else:
+        add_event(row, "idle_minutes_changed", minutes=minutes)
     return True
 
 

@@ -11,6 +11,7 @@ from quotas import admission
 from quotas.models import Claim
 from storage import connections
 from storage.mounts import homes, mounting
+from workloads import failures
 from workspaces.cluster.look import may_have_a_pod, pods_of
 from workspaces.cluster.proof import delete_pod, note_pods
 from workspaces.launch.keys import forget_secrets
@@ -156,7 +157,7 @@ def _ask_again(workspace: Workspace) -> None:
         except Refusal:
             move(row, Move.REFUSE)
             row.message_code, row.message_data = "refused_again", {}
-            row.failure = {"code": "refused_again", "data": {}, "at": timezone.now().isoformat()}
+            row.failure = failures.failure("refused_again", {}, timezone.now())
             add_event(row, "refused_again", level=Event.Level.ERROR)
 
 

@@ -106,6 +106,9 @@ c.ServerApp.port_retries = 0
 c.ServerApp.root_dir = os.environ["HOME"]
 c.ServerApp.open_browser = False
 c.ServerApp.quit_button = False
+# Last, so that it hides no module of the image.
+sys.path.append(str(Path(__file__).parent))
+c.ServerApp.extra_services = ["berth_status"]
 
 
 def without_news(handler: object, page: dict[str, Any]) -> dict[str, Any]:

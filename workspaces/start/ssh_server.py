@@ -31,6 +31,10 @@ CHUNK_BYTES = 65536
 MAX_UNAUTHENTICATED = 30
 SECRET = Path(__file__).parent.parent / "secret"
 KEYS = SECRET / "authorized_keys"
+# Public half of Berth's own key, where it asks by SSH what runs here; see status.sh.
+STATUS_KEY = SECRET / "status_key"
+LIMITS = "no-port-forwarding,no-pty,no-agent-forwarding,no-X11-forwarding"
+STATUS = f'{LIMITS},command="exec /bin/sh {Path(__file__).parent}/status.sh"'
 KEYS_READ_SECONDS = 2
 USER = pwd.getpwuid(os.getuid()).pw_name
 HOME = os.environ["HOME"]
@@ -59,7 +63,7 @@ class Door(asyncssh.SSHServer):
         keys = None
         if username == USER:
             with contextlib.suppress(OSError, ValueError):  # an unreadable or empty list lets nobody in
-                keys = asyncssh.read_authorized_keys(str(KEYS))
+                keys = asyncssh.import_authorized_keys(KEYS.read_text() + status_line())
         self.conn.set_authorized_keys(keys)
         return True
 
@@ -76,6 +80,12 @@ class Door(asyncssh.SSHServer):
 
     def unix_connection_requested(self, dest_path: str) -> Awaitable[asyncssh.SSHUNIXSession[bytes]]:
         return forward_to(asyncio.get_running_loop().create_unix_connection(Forward, dest_path))
+
+
+def status_line() -> str:
+    """Return the line for Berth's own key, which may run `status.sh` and nothing else; empty if there is none."""
+    key = STATUS_KEY.read_text().strip() if STATUS_KEY.exists() else ""
+    return f"\n{STATUS} {key}\n" if key else ""
 
 
 class Forward(asyncssh.SSHForwarder):

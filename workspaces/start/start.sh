@@ -20,19 +20,33 @@ unset JUPYTER_TOKEN JUPYTER_TOKEN_FILE SHLVL OLDPWD $(env | sed -n 's/^\(BERTH_[
 BERTH_RUN=$(mktemp -d) || exit 1
 trap 'rm -rf "$BERTH_RUN"' EXIT
 export JUPYTER_RUNTIME_DIR="$BERTH_RUN/jupyter"
+# Touch this file to keep the workspace from being stopped as idle; status.sh looks at it.
+export BERTH_KEEP_ALIVE="$BERTH_RUN/keep-alive"
 
 [ -z "$BERTH_CLONE" ] || clone "$BERTH_CLONE" </dev/null &
 
 # ---- SSH ----------------------------------------------------------------------------------------------------------
 
+BERTH_LIMITS=no-port-forwarding,no-pty,no-agent-forwarding,no-X11-forwarding
 write_sshd_files() {
   umask 077
   cp "$BERTH_SECRET/ssh_host_ed25519_key" "$BERTH_RUN/host_key"
   # sshd hands its sessions none of its own environment, and SetEnv cannot carry a line break: so each session reads
   # this file first. Its shell is no login shell, because /etc/profile would set another PATH than a notebook has.
   export -p >"$BERTH_RUN/environment"
-  cat >"$BERTH_RUN/session" <<'SESSION'
+  BERTH_ASKS=
+  [ ! -r "$BERTH_SECRET/status_key" ] || read -r BERTH_TYPE BERTH_ASKS _ <"$BERTH_SECRET/status_key"
+  cat >"$BERTH_RUN/session" <<SESSION
+BERTH_ASKS='$BERTH_ASKS'
+BERTH_STATUS='$BERTH_START/status.sh'
+SESSION
+  cat >>"$BERTH_RUN/session" <<'SESSION'
 . "${0%/*}/environment"
+# Berth's own key does one thing, whatever it asks for
+BERTH_CAME=
+[ -z "$SSH_USER_AUTH" ] || read -r _ _ BERTH_CAME _ <"$SSH_USER_AUTH"
+[ -z "$BERTH_ASKS" ] || [ "$BERTH_CAME" != "$BERTH_ASKS" ] || exec /bin/sh "$BERTH_STATUS"
+unset BERTH_ASKS BERTH_STATUS BERTH_CAME SSH_USER_AUTH
 set -- ${SSH_ORIGINAL_COMMAND+-c "$SSH_ORIGINAL_COMMAND"}
 unset SSH_ORIGINAL_COMMAND SHLVL MAIL
 exec "$SHELL" "$@"
@@ -47,7 +61,6 @@ AllowUsers $USER
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PubkeyAuthentication yes
-AuthorizedKeysFile $BERTH_SECRET/authorized_keys
 StrictModes no
 AllowTcpForwarding yes
 AllowAgentForwarding no
@@ -62,6 +75,14 @@ ForceCommand exec /bin/sh $BERTH_RUN/session
 SetEnv SHLVL=1
 Subsystem sftp $1
 CONFIG
+  # An old sshd does not say by which key somebody came: then Berth's own, which may do one thing only, is not let in
+  if [ -n "$BERTH_ASKS" ] && "$BERTH_SSHD" -t -o ExposeAuthInfo=yes -f "$BERTH_RUN/sshd_config" 2>/dev/null; then
+    echo "$BERTH_LIMITS $BERTH_TYPE $BERTH_ASKS" >"$BERTH_RUN/status_key"
+    echo "ExposeAuthInfo yes"
+    echo "AuthorizedKeysFile $BERTH_SECRET/authorized_keys $BERTH_RUN/status_key"
+  else
+    echo "AuthorizedKeysFile $BERTH_SECRET/authorized_keys"
+  fi >>"$BERTH_RUN/sshd_config"
 }
 
 # watch_keys: when a key is removed from the list, all sessions end; whoever still has a key connects again. sshd itself
@@ -93,6 +114,7 @@ keep_running() {
   while :; do
     "$@" &
     BERTH_CHILD=$!
+    echo "$BERTH_CHILD" >"$BERTH_RUN/ssh"
     [ -z "$BERTH_SSHD" ] || watch_keys "$BERTH_CHILD" &
     BERTH_WATCH=$!
     wait "$BERTH_CHILD"

@@ -145,6 +145,8 @@ def _forget_observed(workspace: Workspace) -> None:
     workspace.jupyter_port = workspace.ssh_port = None
     workspace.troubles = {}
     workspace.conditions = []
+    workspace.idle_since = workspace.idle_stops_at = workspace.idle_warned_at = None
+    workspace.idle_busy_by = []
 
 
 def describe_ending(workspace: Workspace) -> None:

@@ -19,6 +19,8 @@ from workloads.spans import lifetime
 from workspaces import measures
 from workspaces.models import Event, Step, Workspace
 
+from . import idle_words
+
 LINES: dict[str, Line] = {
     # The ten steps, reported when each is done.
     "requested": Line(_("You requested “%(name)s”: %(size)s.")),
@@ -78,6 +80,19 @@ LINES: dict[str, Line] = {
         _("Start it again when you need it: its lifetime then starts again."),
     ),
     "extended": Line(_("%(by)s extended it by %(span)s.")),
+    # Idleness. `measured` is the list of figures.
+    "idle_stops_soon": Line(
+        _("Idle for %(span)s: %(figures)s. It stops at %(time)s if nothing is done in it. Files are kept."),
+        _("Press “Keep running” on its page, or touch the file that BERTH_KEEP_ALIVE names."),
+    ),
+    "stopped_by_idleness": Line(
+        _("Idle for %(span)s, so it stops: %(figures)s. Files are kept."),
+        _("Start it again when you need it."),
+    ),
+    "idle_over": Line(_("It is no longer counted as idle: it continues.")),
+    "kept_alive": Line(_("%(by)s kept it running.")),
+    "idle_minutes_changed": Line(_("It stops when it was idle for %(span)s.")),
+    "idle_minutes_removed": Line(_("Its owner no longer asks to stop it when it is idle.")),
     "resized": Line(_("Its new size is %(size)s.")),
     "resized_later": Line(
         _("Its size is %(size)s from its next start."), _("Restart it to use that size now.")
@@ -192,6 +207,16 @@ LINES: dict[str, Line] = {
 }
 
 
+# Events by which a run failed, was interrupted, or lost what ran in it: the room above keeps a record of each such run.
+RECORDED = frozenset({"given_up", "interrupted", "container_restarted", "sent_back"})
+
+
+def is_recorded(event: Event) -> bool:
+    """Return True if the event's run has a record. One that was sent back has none if no node had taken its pod."""
+    is_so = event.code in RECORDED and event.run is not None
+    return is_so and (event.code != "sent_back" or "node" in event.data)
+
+
 def sentence(code: str, data: Mapping[str, Any]) -> str:
     """Return a sentence in the reader's language; "" for no code."""
     if not code:
@@ -213,9 +238,14 @@ def hint(code: str, data: Mapping[str, Any]) -> str:
 def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if "what" in data:
         return {**data, "was": sentence(data["what"], data["about"])}
+    more: dict[str, Any] = {}
     if "until" in data:
-        return {**data, "time": date_format(localtime(datetime.fromisoformat(data["until"])), "H:i T")}
-    return {**data, "span": lifetime(data["minutes"])} if "minutes" in data else data
+        more["time"] = date_format(localtime(datetime.fromisoformat(data["until"])), "H:i T")
+    if "minutes" in data:
+        more["span"] = lifetime(data["minutes"])
+    if "measured" in data:
+        more["figures"] = idle_words.figures(data["measured"])
+    return {**data, **more}
 
 
 def add_event(

@@ -126,6 +126,18 @@ def test_the_estimate_counts_all_nodes(cast: Cast, bob: Client) -> None:
     assert faulty(bob.post("/jobs/new/", GOOD | sent)) == {"flavor"}  # its size, so many times
 
 
+def test_there_is_no_estimate_before_the_jobs_before_it_are_over(cast: Cast, bob: Client) -> None:
+    over, waiting = end_in_rows(make_job(cast, cast.bob), Phase.SUCCEEDED), make_job(cast, cast.alice)
+    for first, waits_for in (([over], 0), ([over, waiting], 1)):
+        answer = bob.post("/jobs/new/answer/", GOOD | {"after": [str(job.pk) for job in first]})
+        assert answer.context["waits_for"] == waits_for
+        assert ("Starts now" in answer.content.decode()) == (not waits_for)
+    huge = {"nodes": "64", "after": [str(waiting.pk)]}
+    answer = bob.post("/jobs/new/answer/", GOOD | RANKS | huge)
+    assert answer.context["waits_for"] == 0
+    assert "This cannot start" in answer.content.decode()
+
+
 def offered(page: Any, name: str) -> list[str]:
     return [str(value) for value, _label in page.context["form"].fields[name].choices]
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.models import Job
-from jobs.runs.ends import INDEX, Result, end_of, first_to_blame, reason_of
+from jobs.runs.ends import Result, end_of, first_to_blame, reason_of
+from workloads.pods.status import INDEX
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}

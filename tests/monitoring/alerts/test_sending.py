@@ -48,9 +48,8 @@ def test_an_alert_reaches_mail_and_webhook_once(
         hashlib.sha256,
     ).digest()
     assert got.headers["webhook-signature"] == "v1," + b64encode(digest).decode()
-    assert (
-        mailing.recipients == [cast.admin.user.email] and "gpu-1" in mail.get_body(("plain",)).get_content()
-    )  # type: ignore[union-attr]
+    text = mail.get_body(("plain",))
+    assert mailing.recipients == [cast.admin.user.email] and text and "gpu-1" in text.get_content()
     assert set(AlertDelivery.objects.values_list("state", flat=True)) == {"sent"}
 
 

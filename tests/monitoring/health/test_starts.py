@@ -63,6 +63,11 @@ def test_a_node_is_out_when_several_pods_do_not_start_there(ward: Ward, text: st
     assert out_code() == code and open_codes() == [code]
 
 
+def test_an_event_about_nothing_is_left_alone(ward: Ward) -> None:
+    tell(ward, *(event("ws-a-0", reason=reason, involvedObject=None) for reason in starts.VOLUME_REASONS))
+    assert not FailedStart.objects.exists()
+
+
 def test_a_message_with_nul_is_stored(ward: Ward) -> None:
     tell(ward, event("ws-a-0", f"{NO_ADDRESS}\0", count=3))
     assert out_code() == CODE

@@ -39,7 +39,9 @@ class LogServer:
         query = dict(request.query)
         self.asked.append(query)
         if self.statuses and (status := self.statuses.pop(0)) != 200:
-            return web.json_response({"message": "not now", "reason": "Oops"}, status=status)
+            return web.json_response(
+                {"message": "not now", "reason": "Oops"}, status=status, headers={"Retry-After": "7"}
+            )
         response = web.StreamResponse()
         response.enable_chunked_encoding()
         await response.prepare(request)

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from django.db import connections
 
+from clusters.errors import ClusterUnavailable
 from tests.cast import Cast
 from tests.shared.log_rows import NOON_NS, make_stream, stored
 from tests.shared.sockets import in_thread
@@ -115,6 +116,13 @@ async def test_streams_that_are_cut_leave_no_gap_and_no_double(cast: Cast) -> No
         await keep_until(logs, lambda: not server.cuts)
         assert await whole(server, stream, logs) == [entry.text for entry in lines(0, 400)]
     assert sum("sinceTime" in query for query in server.asked) >= 3
+
+
+async def test_a_server_says_when_to_come_back() -> None:
+    async with serving(LogServer(statuses=[429])) as streams:
+        with pytest.raises(ClusterUnavailable) as refusal:
+            await anext(streams.lines("n", "p", "job", longest_line_bytes=80))
+    assert refusal.value.retry_after_seconds == 7
 
 
 async def test_a_collector_that_dies_is_followed_by_one_that_goes_on(cast: Cast) -> None:

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from devcluster.testing.waiting import until
@@ -129,3 +129,15 @@ def test_a_search_reads_the_filter_where_it_is(cast: Cast) -> None:
             [partitions.name_of(day)],
         )
         assert dict(cursor.fetchall()) == {"grams": "p", "lines": "e"}
+
+
+@pytest.mark.django_db
+def test_a_fault_of_the_database_is_not_taken_for_a_busy_table(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(day: date) -> None:
+        raise OperationalError("no space left on device")
+
+    monkeypatch.setattr(partitions, "drop_before", fails)
+    with pytest.raises(OperationalError):
+        retention.keep()

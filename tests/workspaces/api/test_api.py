@@ -103,11 +103,11 @@ def test_any_body_gets_an_answer(cast: Cast, text: str) -> None:
     assert set(answer.json()["error"]) == {"code", "message", "hint", "fields"}
 
 
-def test_parts_of_a_launch_that_are_not_built_say_so(cast: Cast) -> None:
+def test_a_launch_says_how_long_it_may_be_idle(cast: Cast) -> None:
     bob = script(cast.bob)
     answer = ask(bob, "POST", "workspaces/", {**BODY, "idle_minutes": 30})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_yet")
-    assert ask(bob, "POST", "workspaces/", {**BODY, "volumes": []}).status_code == 201
+    assert (answer.status_code, answer.json()["idle_minutes"]) == (201, 30)
+    assert ask(bob, "POST", "workspaces/", {**BODY, "idle_minutes": 0}).status_code == 400
 
 
 def test_the_same_idempotency_key_launches_once(cast: Cast) -> None:

@@ -168,12 +168,15 @@ def test_a_stopped_ones_lifetime_waits_for_its_start(cast: Cast) -> None:
     assert AuditEntry.objects.get(action="workspace.change").data["changed"] == ["lifetime", "notify"]
 
 
-def test_idle_minutes_are_not_built_yet(cast: Cast) -> None:
+def test_idle_minutes_are_set_and_taken_back(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
-    assert patch(cast, workspace, {"idle_minutes": 10, "name": "other"}).status_code == 501
-    assert patch(cast, workspace, {"idle_minutes": None}).status_code == 200
-    workspace.refresh_from_db()
-    assert workspace.name == "exp-1"
+    assert patch(cast, workspace, {"idle_minutes": 10}).json()["idle_minutes"] == 10
+    assert patch(cast, workspace, {"idle_minutes": 10}).status_code == 200
+    assert patch(cast, workspace, {"idle_minutes": None}).json()["idle_minutes"] is None
+    assert list(workspace.events.order_by("number").values_list("code", flat=True))[-2:] == [
+        "idle_minutes_changed",
+        "idle_minutes_removed",
+    ]
 
 
 def test_nothing_asked_changes_nothing(cast: Cast) -> None:
@@ -245,7 +248,24 @@ def test_a_long_name_is_shortened_for_its_clone(cast: Cast) -> None:
 # --- Keep alive
 
 
-def test_keep_alive_changes_nothing_as_nothing_stops_it_for_being_idle(cast: Cast) -> None:
+def test_keep_alive_is_remembered_and_tells_nothing_while_no_stop_was_announced(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     answer = ask(script(cast.bob), "POST", f"workspaces/{workspace.pk}/keep-alive/")
     assert (answer.status_code, answer.json()["last_event"]) == (200, workspace.last_event)
+    workspace.refresh_from_db()
+    assert workspace.kept_alive_at is not None
+
+
+def test_keep_alive_takes_an_announced_stop_back(cast: Cast) -> None:
+    now = timezone.now()
+    soon = {"idle_since": now, "idle_warned_at": now, "idle_stops_at": now + timedelta(minutes=5)}
+    workspace = make_workspace(cast, cast.bob, **soon)
+    answer = ask(script(cast.bob), "POST", f"workspaces/{workspace.pk}/keep-alive/")
+    assert (answer.status_code, answer.json()["idle"]["stops_at"]) == (202, None)
+    assert workspace.events.order_by("-number")[0].code == "kept_alive"
+
+
+def test_what_does_not_run_cannot_be_kept_alive(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.STOPPED)
+    answer = ask(script(cast.bob), "POST", f"workspaces/{workspace.pk}/keep-alive/")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "not_running")

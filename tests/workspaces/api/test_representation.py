@@ -93,6 +93,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "stops_at": None,
         "reclaim": None,
         "max_runtime_minutes": None,
+        "idle_minutes": None,
         "metrics": None,
         "notify": True,
         "restart_needed": False,
@@ -176,4 +177,5 @@ def test_an_event_in_words(cast: Cast) -> None:
         "message": "The container was stopped from outside (OOMKilled).",
         "hint": "It restarts automatically; files are kept.",
         "data": {"reason": "OOMKilled"},
+        "post_mortem": str(workspace.run),
     }

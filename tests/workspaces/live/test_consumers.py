@@ -450,6 +450,25 @@ async def test_a_log_goes_on_after_a_place(cast: Cast) -> None:
         assert (await communicator.hear())["line"] == "new"
 
 
+async def test_lines_of_other_runs_stay_out_of_the_log_of_one(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    old, new = [await in_thread(log_of)(workspace) for _ in range(2)]
+    async with socket(one(workspace, f"logs/?run={old.run}"), cast.bob) as communicator:
+        assert await communicator.hear() == {"type": "start"}
+        await in_thread(write)(new, ["of another"])
+        await in_thread(write)(old, ["of it"], at_ns=NOON_NS + SECOND)
+        heard = await communicator.hear()
+        assert (heard["line"], heard["run"]) == ("of it", str(old.run))
+
+
+async def test_a_run_that_is_none_is_not_asked_for(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    await in_thread(write)(await in_thread(log_of)(workspace), ["line"])
+    async with socket(one(workspace, "logs/?run=7&index=x"), cast.bob) as communicator:
+        assert await communicator.hear() == {"type": "start"}
+        assert (await communicator.hear())["line"] == "line"
+
+
 async def test_a_slow_reader_of_a_log_misses_nothing(cast: Cast) -> None:
     """Lines wait in rows while it takes nothing; no queue grows."""
     workspace = await in_thread(make_workspace)(cast, cast.bob)
