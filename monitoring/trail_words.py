@@ -20,6 +20,7 @@ DONE = {
     "alert_route.create": _("%(actor)s created the alert route “%(name)s”."),
     "alert_route.change": _("%(actor)s changed the alert route “%(name)s”."),
     "alert_route.delete": _("%(actor)s deleted the alert route “%(name)s”."),
+    "alert_route.send_again": _("%(actor)s had a message by the alert route “%(name)s” sent again."),
     "alert_route.test": _("%(actor)s sent a test by the alert route “%(name)s”."),
     "idlepolicy.create": _("%(actor)s added the idle policy “%(name)s”."),
     "idlepolicy.change": _("%(actor)s changed the idle policy “%(name)s”."),
