@@ -52,7 +52,7 @@ def test_an_alert_is_acknowledged_and_silenced_and_a_webhooks_messages_are_seen(
     monkeypatch.setattr(enqueue, "async_task", lambda *_, **__: None)
     page = admin.new_page()
     faults: list[Any] = []
-    page.on("pageerror", lambda fault: faults.append(fault))
+    page.on("pageerror", faults.append)
 
     page.goto("/alerts/routes/")
     page.get_by_label("Name").fill("on call")
