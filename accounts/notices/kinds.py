@@ -30,7 +30,7 @@ WHEN = {
     Kind.READY: _("Your workspace is ready"),
     Kind.FAILED: _("Your workspace could not start"),
     Kind.STOPPED: _("Your workspace was stopped or interrupted by someone else or by the system"),
-    Kind.STOPS_SOON: _("The lifetime of your workspace is about to end"),
+    Kind.STOPS_SOON: _("Your workspace stops soon: its lifetime ends, or it is idle"),
     Kind.QUOTA: _("The quota of your tenant changed"),
     Kind.BOOKING: _("GPUs are booked for your tenant, or you may have to return some for a booking"),
     Kind.HEALTH: _("There is a problem with the GPU, node or storage of your workspace or job"),

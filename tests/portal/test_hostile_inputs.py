@@ -19,7 +19,7 @@ from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
 from tests.portal.hostile_storage import CONNECTION, STORAGE, adopt, connect, create
 from tests.shared.datasets import dataset
-from tests.shared.post_mortem_rows import make_post_mortem
+from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
 
@@ -141,6 +141,11 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "workspaces/{id}/clone/", {"name": name}) for name in NAMES[::3]),
     *(("POST", "workspaces/{id}/clone/", body) for body in of([], "x", 7, {"tenant": "second"}, {"env": {}})),
     ("POST", "workspaces/{id}/keep-alive/", {"for": "ever"}),
+    *(launch(idle_minutes=minutes) for minutes in of(-1, 0, 1.5, 10**30, "1h", [], {}, True)),
+    *(("GET", f"idle/report/?{query}", None) for query in (
+        "days=0", "days=31", "days=-1", "days=%00", "days=1e9", "minutes=0", "minutes=x", "minutes=99999999999",
+        "who=me",
+    )),
     *(job(distributed=one) for one in DISTRIBUTED),
     *(job(checkpoints=one) for one in of("home", [], {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER})),
     *(("GET", f"workspaces/{{id}}/metrics/?window={window}", None) for window in ("0h", "1e9m", "-1h", "%00")),
@@ -195,6 +200,8 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
         cast = make_cast()
         scopes = [Scope.READ, Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES]
         _token, secret = tokens.issue(cast.alice.user, "test", scopes, None, 1)
+        workspace = make_workspace(cast, cast.alice)
+        make_post_mortem(workspace, id=workspace.pk)
         _token, admins = tokens.issue(cast.admin.user, "test", [Scope.READ, Scope.ADMIN], None, 1)
         volume, opened = dataset(cast, "data"), dataset(cast, "open")
         session = {
@@ -204,8 +211,6 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
             "token": encrypt("token"),
         }
         FilesSession.objects.create(volume=opened, host="127.0.0.1:9", **session)
-        workspace = make_workspace(cast, cast.alice)
-        make_post_mortem(workspace, id=workspace.pk)
         there = {
             "id": workspace,
             "volume": volume,
