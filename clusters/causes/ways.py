@@ -30,8 +30,8 @@ CAUSES = (
         _("The SSH server did not accept your key."),
         _(
             "Check that the key on your computer is one of those in your profile, and name it: ssh -i FILE. A key that "
-            "was added after the start is accepted after a minute. Nobody else may read your private key or write to "
-            "~/.ssh: chmod 700 ~/.ssh; chmod 600 FILE."
+            "was added after the start is accepted within two minutes. Nobody else may read your private key or write "
+            "to ~/.ssh: chmod 700 ~/.ssh; chmod 600 FILE."
         ),
     ),
     Cause(
