@@ -25,7 +25,7 @@ CAUSES = (
         "ssh_key_refused",
         _NOT_OF_GIT
         + r".*(?:Permission denied \([\w,-]*publickey|bad ownership or modes for|Server refused our key"
-        r"|UNPROTECTED PRIVATE KEY FILE|Too many authentication failures"
+        r"|UNPROTECTED PRIVATE KEY FILE|\bare too open\b|Too many authentication failures"
         r"|No supported authentication methods available)",
         _("The SSH server did not accept your key."),
         _(
@@ -58,7 +58,7 @@ CAUSES = (
     Cause(
         "websocket_blocked",
         r'Can "Upgrade" only to "WebSocket"|WebSocket connection to \S+ failed|during WebSocket handshake'
-        r"|/channels\?[^\n]*socket hang up",
+        r"|/channels\?[^\n]*socket hang up|WebSocket is already in CLOSING|\b400 GET /\S*/(?:channels\b|websocket/)",
         _("A proxy on the way does not pass WebSockets, so notebooks and terminals cannot connect."),
         _(
             "Try another network, or without a VPN. An admin has to let every proxy in front of Berth pass WebSockets, "

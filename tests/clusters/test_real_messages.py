@@ -15,6 +15,7 @@ BLIND = [message for message in MESSAGES if message.part == "blind"]
 SECOND = [message for message in MESSAGES if message.part == "second"]
 THIRD = [message for message in MESSAGES if message.part == "third"]
 FOURTH = [message for message in MESSAGES if message.part == "fourth"]
+SIXTH = [message for message in MESSAGES if message.part == "sixth"]
 FIFTH = [message for message in MESSAGES if message.part == "fifth"]
 HELD_OUT = [message for message in MESSAGES if message.part == "held out"]
 OPEN = [message for message in MESSAGES if message.part == "open"]
@@ -29,8 +30,8 @@ def test_there_are_enough_and_one_in_three_is_held_out() -> None:
 
 @pytest.mark.parametrize(
     "messages",
-    [OPEN, HELD_OUT, BLIND, SECOND, THIRD, FOURTH, FIFTH],
-    ids=["open", "held out", "blind", "second", "third", "fourth", "fifth"],
+    [OPEN, HELD_OUT, BLIND, SECOND, THIRD, FOURTH, FIFTH, SIXTH],
+    ids=["open", "held out", "blind", "second", "third", "fourth", "fifth", "sixth"],
 )
 def test_nine_in_ten_are_recognised_and_none_is_misread(messages: list[Message]) -> None:
     verdicts = Counter(message.verdict for message in messages)
@@ -39,12 +40,12 @@ def test_nine_in_ten_are_recognised_and_none_is_misread(messages: list[Message])
 
 
 def test_a_text_whose_source_nobody_tells_is_hardly_ever_misread() -> None:
-    told = [(diagnose_any(message.text), message) for message in MESSAGES if message.part != "sixth"]
+    told = [(diagnose_any(message.text), message) for message in MESSAGES]
     right = [found for found, message in told if found.code in (message.code, *message.also_true)]
     misread = [
         found for found, message in told if found.known and found not in right and found.code not in VAGUE
     ]
-    assert len(right) >= 0.95 * len(told)
+    assert len(right) >= 0.95 * len(MESSAGES)
     assert len(misread) <= 5
 
 
@@ -71,6 +72,6 @@ def test_no_two_tell_the_same_in_the_same_words() -> None:
 
 def test_nineteen_in_twenty_are_told_to_whom_they_concern() -> None:
     """Allow a few misses: some texts are ambiguous (a queue is full or offers nothing, a GPU is taken or unknown)."""
-    concern = [message for message in MESSAGES if message.who != "nobody" and message.part != "sixth"]
+    concern = [message for message in MESSAGES if message.who != "nobody"]
     others = [message for message in concern if audience(message.read_as) != message.who]
     assert len(others) <= 0.05 * len(MESSAGES)
