@@ -16,7 +16,7 @@ class MonitoringConfig(AppConfig):
         from workspaces.state import live as of_workspaces
 
         from . import doctor, trail_words
-        from .alerts import driving, own_parts, sources, troubles
+        from .alerts import driving, monitored
         from .dcgm import readings
         from .drift import looks
         from .figures import busy, devices, pods, thinning
@@ -50,12 +50,11 @@ class MonitoringConfig(AppConfig):
         tick.connect(idle.on_tick, dispatch_uid="monitoring.idle")
         tick.connect(readings.on_tick, dispatch_uid="monitoring.prometheus")
         pods_measured.connect(pods.on_pods_measured, dispatch_uid="monitoring.figures")
+        monitored.register()
+        tick.connect(driving.on_tick, dispatch_uid="monitoring.alerts")
         of_workspaces.register(opening.on_workspace_event)
         of_jobs.register(opening.on_job_event)
         objects_changed.connect(seen.on_objects_changed, dispatch_uid="monitoring.post_mortems")
         tick.connect(filling.on_tick, dispatch_uid="monitoring.post_mortems")
-        sources.register("trouble", troubles.firings)
-        sources.register("berth", own_parts.firings)
-        tick.connect(driving.on_tick, dispatch_uid="monitoring.alerts")
         used.register(busy.busy_seconds)
         of_runs.register(devices.devices_of)
