@@ -25,6 +25,7 @@ class MonitoringConfig(AppConfig):
         from .intake import ecc
         from .isolation import proof, queries
         from .isolation import steps as isolation
+        from .parts import looks as parts
         from .post_mortems import filling, opening
         from .post_mortems import pods as seen
         from .validation import steps
@@ -42,6 +43,7 @@ class MonitoringConfig(AppConfig):
         objects_changed.connect(isolation.on_objects_changed, dispatch_uid="monitoring.isolation")
         tick.connect(signs.on_tick, dispatch_uid="monitoring.health")
         tick.connect(supplies.on_tick, dispatch_uid="monitoring.supplies")
+        tick.connect(parts.on_tick, dispatch_uid="monitoring.parts")
         nodes_changed.connect(signs.on_nodes_changed, dispatch_uid="monitoring.health")
         objects_changed.connect(starts.on_objects_changed, dispatch_uid="monitoring.health")
         relisted.connect(signs.on_relisted, dispatch_uid="monitoring.health")

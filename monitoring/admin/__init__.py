@@ -1,5 +1,5 @@
-"""Admin pages for the state of nodes and GPUs: alerts, drift, troubles, tests, and the tokens of agents."""
+"""Admin pages for the state of nodes and GPUs: alerts, drift, troubles, post-mortems, tests, and the tokens of agents."""
 
-from monitoring.admin import alerts, drift, nodes, tokens, troubles, validation
+from monitoring.admin import alerts, drift, idle, nodes, post_mortems, tokens, troubles, validation
 
-__all__ = ["alerts", "drift", "nodes", "tokens", "troubles", "validation"]
+__all__ = ["alerts", "drift", "idle", "nodes", "post_mortems", "tokens", "troubles", "validation"]

@@ -24,6 +24,7 @@ BY_A_SIGNAL = 128  # exit codes above it
 LINES_READ = 60
 # An explanation that Berth wrote so shortly before the end is about the end.
 JUST_BEFORE = timedelta(minutes=2)
+SINCE_A_KILL = timedelta(minutes=30)
 # Codes of an end that say no more than that it ended.
 BARE = frozenset(
     {
@@ -52,6 +53,7 @@ def verdict(
         _of_memory(code, facts),
         _of_pod(facts),
         _of_story(at, facts),
+        _of_kills(at, facts),
         None if code in BARE else Diagnosis(code, dict(data)),
         _of_node(happened, facts),
         _of_log(facts, lines),
@@ -78,8 +80,7 @@ def _of_namespace(facts: Facts) -> Diagnosis | None:
 def _of_memory(code: str, facts: Facts) -> Diagnosis | None:
     if code == "out_of_memory" or any(one["reason"] == OOM_KILLED for one in facts.get("ends", ())):
         return Diagnosis("out_of_memory", {})
-    kills = (facts.get("oom_kills") or {}).get("kills", 0)
-    return Diagnosis("child_out_of_memory", {"kills": kills}) if kills else None
+    return None
 
 
 def _of_pod(facts: Facts) -> Diagnosis | None:
@@ -99,6 +100,14 @@ def _of_story(at: datetime, facts: Facts) -> Diagnosis | None:
         if one["level"] != "info" and is_late and one["code"] not in BARE and explain.listed(one["code"]):
             return Diagnosis(one["code"], dict(one["data"]))
     return None
+
+
+def _of_kills(at: datetime, facts: Facts) -> Diagnosis | None:
+    """Processes that the kernel ended not long before: programs may wait long for a child that is gone."""
+    told = facts.get("oom_kills") or {}
+    if not told.get("kills") or at - datetime.fromisoformat(told["last_at"]) > SINCE_A_KILL:
+        return None
+    return Diagnosis("child_out_of_memory", {"kills": told["kills"]})
 
 
 def _of_node(happened: str, facts: Facts) -> Diagnosis | None:

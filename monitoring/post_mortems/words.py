@@ -99,14 +99,20 @@ def hint(record: PostMortem, code: str, data: Mapping[str, Any]) -> str:
     return of_workspaces.hint(code, data)
 
 
+def label(code: str) -> str:
+    """Return the sentence of a verdict without the data of one run."""
+    if (line := LINES.get(code)) is not None:
+        return str(line.sentence) % _Unsaid()
+    if explain.listed(code):
+        return explain.sentence(code, _Unsaid())
+    known = of_jobs.LINES.get(code) or of_workspaces.LINES.get(code)
+    return str(known.sentence) % _Unsaid() if known else code
+
+
 def of_group(code: str, data: Mapping[str, Any]) -> tuple[str, str]:
     """Return the sentence of a group of runs that are alike, and what to do about it."""
     line = GROUPS[code]
-    verdict = data.get("verdict", "")
-    known = LINES.get(verdict)
-    what = (
-        str(known.sentence) % _Unsaid(data) if known else explain.sentence(verdict, data) if verdict else ""
-    )
+    what = label(data["verdict"]) if "verdict" in data else ""
     return str(line.sentence) % {**data, "what": what}, str(line.hint)
 
 
