@@ -24,7 +24,7 @@ LINES: dict[str, Line] = {
         _("Volumes are kept. An admin has to find out who deletes namespaces there; then start it again."),
     ),
     "pod_deleted": Line(
-        _("Somebody deleted its pod in the cluster, past Berth."),
+        _("Somebody deleted its pod directly in the cluster."),
         _("An admin can find out who, in the cluster's audit log. Start it again if it has not restarted."),
     ),
     "pod_vanished": Line(
