@@ -23,6 +23,7 @@ class MonitoringConfig(AppConfig):
         from .intake import ecc
         from .isolation import proof, queries
         from .isolation import steps as isolation
+        from .parts import looks as parts
         from .validation import steps
 
         trail.register(trail_words.KINDS, trail_words.DONE)
@@ -38,6 +39,7 @@ class MonitoringConfig(AppConfig):
         objects_changed.connect(isolation.on_objects_changed, dispatch_uid="monitoring.isolation")
         tick.connect(signs.on_tick, dispatch_uid="monitoring.health")
         tick.connect(supplies.on_tick, dispatch_uid="monitoring.supplies")
+        tick.connect(parts.on_tick, dispatch_uid="monitoring.parts")
         nodes_changed.connect(signs.on_nodes_changed, dispatch_uid="monitoring.health")
         objects_changed.connect(starts.on_objects_changed, dispatch_uid="monitoring.health")
         relisted.connect(signs.on_relisted, dispatch_uid="monitoring.health")
@@ -65,4 +67,4 @@ class MonitoringConfig(AppConfig):
         objects_changed.connect(pods.on_objects_changed, dispatch_uid="monitoring.post_mortems")
         tick.connect(filling.on_tick, dispatch_uid="monitoring.post_mortems")
         sources.register("post-mortems", groups.firings)
-        of_alerts.register(words.GROUPS)
+        of_alerts.register(words.GROUPS, words.of_group)

@@ -21,6 +21,8 @@ SEVERITIES: Mapping[str, Severity] = {
     "addresses_nearly_used_up": Severity.WARNING,
     "node_drains": Severity.INFO,  # an admin asked for it
     "gpu_program_fault": Severity.INFO,  # a person's own program did it; they are told
+    "part_absent": Severity.CRITICAL,  # nothing starts in a pool
+    "node_versions_differ": Severity.INFO,  # may be on purpose
 }
 
 

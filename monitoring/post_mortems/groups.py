@@ -19,7 +19,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.access import Actor
-from monitoring.alerts.firing import Firing
+from monitoring.alerts.firing import Firing, key_of
+from monitoring.alerts.troubles import pools_of_nodes
 from monitoring.models import PostMortem, Severity
 
 from . import access
@@ -121,25 +122,32 @@ def _group(
 def firings(now: datetime | None = None) -> list[Firing]:
     """Return the groups of all runs of the last two days, whoever they belong to, as alerts for admins."""
     now = now or timezone.now()
-    return [_firing(group) for group in alike(_read(PostMortem.objects.all(), now), now)]
+    found = alike(_read(PostMortem.objects.all(), now), now)
+    places = {(group.cluster_id, group.node) for group in found if group.cluster_id and group.node}
+    pools = pools_of_nodes(places)
+    return [
+        _firing(group, pools.get((group.cluster_id, group.node), ()) if group.cluster_id else ())
+        for group in found
+    ]
 
 
-def _firing(group: Group) -> Firing:
+def _firing(group: Group, pools: Sequence[UUID]) -> Firing:
     names = ("node", "verdict")
     query = urlencode(
         {"show": "everyone", **{name: group.data[name] for name in names if group.data.get(name)}}
     )
     return Firing(
-        key=group.key,
+        key=key_of(group.key),
         code=group.code,
         data=group.data,
         severity=Severity.WARNING,
         since=group.since,
         cluster_id=group.cluster_id,
         node=group.node,
+        pool_ids=tuple(pools),
         name=group.data.get("gpu") or group.data.get("image", ""),
         link=f"{reverse('post-mortems')}?{query}",
-        apart=group.key,
+        apart=key_of(group.key),
     )
 
 

@@ -15,7 +15,7 @@ import pynvml
 import pytest
 import yaml
 
-from monitoring.agent import __main__, cgroups, causes, kubelet, volumes
+from monitoring.agent import __main__, causes, cgroups, kubelet, volumes
 from portal.up.plan import REPOSITORY
 
 DOCKERFILE = REPOSITORY / "deploy/images/agent/Dockerfile"

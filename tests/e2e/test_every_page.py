@@ -64,7 +64,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "connections/<uuid:id>/": [("bob", "/connections/{connection}/")],
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
-    "help/causes/": [("bob", "/help/causes/")],
+    "help/causes/": [("bob", "/help/causes/"), ("admin", "/help/causes/")],
     "jobs/": [("bob", "/jobs/"), ("alice", "/jobs/?show=everyone&sort=name"), ("victor", "/jobs/")],
     "jobs/new/": [("bob", "/jobs/new/?again={sweep}"), ("victor", "/jobs/new/")],
     "jobs/<uuid:id>/": [("bob", "/jobs/{sweep}/"), ("victor", "/jobs/{failed-job}/")],
@@ -94,6 +94,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "tenants/<slug:slug>/members/<username:username>/remove/": [
         ("alice", "/tenants/demo/members/bob/remove/")
     ],
+    "idle/": [("alice", "/idle/"), ("victor", "/idle/?days=30"), ("bob", "/idle/?minutes=soon")],
     "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
     "volumes/adopt/": [("admin", "/volumes/adopt/")],

@@ -112,6 +112,7 @@ API: dict[str, dict[str, Row]] = {
     "quotas/": {"GET": EVERYBODY},
     "budgets/": {"GET": EVERYBODY},
     "usage/": {"GET": EVERYBODY},
+    "idle/report/": {"GET": EVERYBODY},
     "bookings/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", BOOKING)},
     "bookings/<uuid:id>/": {
         "GET": SEEN,
@@ -243,6 +244,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
+    "idle/": (PAGE, NO_SUCH_METHOD),
     "bookings/": (PAGE, "403 403 403 422 422 403 302"),
     "bookings/answer/": (NO_SUCH_METHOD, "403 403 403 200 200 403 302"),
     "bookings/<uuid:id>/": (SEEN_PAGE, "403 403 403 422 422 404 302"),
