@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from uuid import UUID
 
 from monitoring.alerts.firing import Firing, key_of
 from monitoring.alerts.troubles import pools_of_nodes
@@ -14,7 +13,7 @@ from monitoring.post_mortems import groups
 def firings() -> Iterable[Firing]:
     found = groups.firing()
     places = {(one.cluster_id, one.node) for one in found if one.cluster_id and one.node}
-    pools: dict[tuple[UUID | None, str], tuple[UUID, ...]] = {**pools_of_nodes(places)}
+    pools = pools_of_nodes(places)
     for one in found:
         yield Firing(
             key=key_of(one.key),
@@ -25,6 +24,6 @@ def firings() -> Iterable[Firing]:
             cluster_id=one.cluster_id,
             node=one.node,
             name=str(one.data.get("gpu") or one.data.get("image") or ""),
-            pool_ids=pools.get((one.cluster_id, one.node), ()),
+            pool_ids=pools.get((one.cluster_id, one.node), ()) if one.cluster_id else (),
             apart=key_of(one.key),
         )
