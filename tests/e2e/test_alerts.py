@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -51,8 +50,8 @@ def test_an_alert_is_acknowledged_and_silenced_and_a_webhooks_messages_are_seen(
 ) -> None:
     monkeypatch.setattr(enqueue, "async_task", lambda *_, **__: None)
     page = admin.new_page()
-    faults: list[Any] = []
-    page.on("pageerror", faults.append)
+    faults: list[str] = []
+    page.on("pageerror", lambda fault: faults.append(str(fault)))
 
     page.goto("/alerts/routes/")
     page.get_by_label("Name").fill("on call")

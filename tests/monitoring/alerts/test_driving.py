@@ -52,7 +52,9 @@ def test_while_no_worker_is_heard_the_watcher_raises_and_sends_by_itself(
     driving.on_tick()
     wait_for(Alert.objects.exists)
     later(timedelta(seconds=10))
-    wait_for(lambda: driving.on_tick() or bool(hook.got))
+    wait_for(lambda: not driving._own_pass.locked())
+    driving.on_tick()
+    wait_for(lambda: hook.got)
     wait_for(lambda: not driving._own_pass.locked())
     assert RAISE not in enqueued and AlertDelivery.objects.get().state == "sent"
 
