@@ -17,7 +17,7 @@ from storage import connections
 from storage.models import FilesPhase, FilesSession
 from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
-from tests.portal.hostile_storage import CONNECTION, STORAGE, adopt, connect, create
+from tests.portal.hostile.storage import CONNECTION, STORAGE, adopt, connect, create
 from tests.shared.datasets import dataset
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
