@@ -374,6 +374,36 @@ class PodUsage(models.Model):
         return f"{self.namespace}/{self.name}"
 
 
+class PartPod(models.Model):
+    """Pod of a part of the cluster that Berth depends on (clusters/nodes/parts.py), on a node or not yet."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="part_pods")
+    uid = models.CharField(max_length=64)
+    part = models.CharField(max_length=64)
+    namespace = models.CharField(max_length=253)
+    name = models.CharField(max_length=253)
+    node = models.CharField(max_length=253, blank=True)
+    # Kind/name of what made it, as in DaemonSet/calico-node.
+    owner = models.CharField(max_length=300, blank=True)
+    version = models.CharField(max_length=64, blank=True, help_text=_("Tag of its image."))
+    # Tag of the scheduler of Kubernetes that stands beside it in its pod, as in HAMi's.
+    scheduler_version = models.CharField(max_length=64, blank=True)
+    ready = models.BooleanField(default=False)
+    unready_since = models.DateTimeField(null=True)
+    restarts = models.PositiveIntegerField(default=0)
+    crashed_at = models.DateTimeField(null=True)
+    # Why it is not ready, in Kubernetes' words.
+    detail = models.TextField(blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["cluster", "uid"], name="one_row_per_pod_of_a_part")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
 class Gpu(models.Model):
     """GPU as the agent of its node last reported it; figures that it did not report are null."""
 

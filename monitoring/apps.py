@@ -10,10 +10,8 @@ class MonitoringConfig(AppConfig):
         from accounts.trail import trail_words as trail
         from clusters.doctor import examination, proving
         from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
-        from jobs import changing as of_jobs
         from quotas.accounting import used
         from workloads import devices as of_runs
-        from workspaces.state import live as of_workspaces
 
         from . import doctor, trail_words
         from .alerts import driving, own_parts, sources, troubles
@@ -25,8 +23,7 @@ class MonitoringConfig(AppConfig):
         from .intake import ecc
         from .isolation import proof, queries
         from .isolation import steps as isolation
-        from .post_mortems import filling, opening
-        from .post_mortems import pods as seen
+        from .parts import looks as parts
         from .validation import steps
 
         trail.register(trail_words.KINDS, trail_words.DONE)
@@ -42,18 +39,32 @@ class MonitoringConfig(AppConfig):
         objects_changed.connect(isolation.on_objects_changed, dispatch_uid="monitoring.isolation")
         tick.connect(signs.on_tick, dispatch_uid="monitoring.health")
         tick.connect(supplies.on_tick, dispatch_uid="monitoring.supplies")
+        tick.connect(parts.on_tick, dispatch_uid="monitoring.parts")
         nodes_changed.connect(signs.on_nodes_changed, dispatch_uid="monitoring.health")
         objects_changed.connect(starts.on_objects_changed, dispatch_uid="monitoring.health")
         relisted.connect(signs.on_relisted, dispatch_uid="monitoring.health")
         tick.connect(idle.on_tick, dispatch_uid="monitoring.idle")
         tick.connect(readings.on_tick, dispatch_uid="monitoring.prometheus")
         pods_measured.connect(pods.on_pods_measured, dispatch_uid="monitoring.figures")
-        of_workspaces.register(opening.on_workspace_event)
-        of_jobs.register(opening.on_job_event)
-        objects_changed.connect(seen.on_objects_changed, dispatch_uid="monitoring.post_mortems")
-        tick.connect(filling.on_tick, dispatch_uid="monitoring.post_mortems")
         sources.register("trouble", troubles.firings)
         sources.register("berth", own_parts.firings)
         tick.connect(driving.on_tick, dispatch_uid="monitoring.alerts")
         used.register(busy.busy_seconds)
         of_runs.register(devices.devices_of)
+        self._connect_post_mortems()
+
+    def _connect_post_mortems(self) -> None:
+        from clusters.signals import objects_changed, tick
+        from jobs import changing
+        from workspaces.state import live
+
+        from .alerts import sources
+        from .alerts import words as of_alerts
+        from .post_mortems import filling, groups, opening, pods, words
+
+        live.register(opening.on_workspace_event)
+        changing.register(opening.on_job_event)
+        objects_changed.connect(pods.on_objects_changed, dispatch_uid="monitoring.post_mortems")
+        tick.connect(filling.on_tick, dispatch_uid="monitoring.post_mortems")
+        sources.register("post-mortems", groups.firings)
+        of_alerts.register(words.GROUPS, words.of_group)

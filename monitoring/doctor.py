@@ -10,11 +10,15 @@ from django.utils.translation import gettext as _
 from clusters.api import Api
 from clusters.doctor import Check, Finding, Level, named
 from clusters.doctor.agreement import CLOCKS_APART, differences, driver_of
+from clusters.explain import hint as advice
+from clusters.explain import sentence
 from clusters.models import Cluster, Node
 from monitoring.dcgm import doctor as prometheus
 from monitoring.dcgm.translation import AGENT as PROMETHEUS
-from monitoring.health.rules import is_silent, offered
+from monitoring.health.rules import About, is_silent, offered
 from monitoring.models import AgentState
+from monitoring.parts import looks as parts
+from monitoring.parts import rules, versions
 from monitoring.validation.queries import failing
 from vitals.pulse import heard_since
 
@@ -25,6 +29,7 @@ def findings_about(cluster: Cluster, _api: Api | None = None) -> Iterator[Findin
     with_gpus = [node for node in nodes if any(offered(node.allocatable | node.capacity))]
     yield from of_agents(cluster, with_gpus, agents)
     yield from of_reports(nodes, agents)
+    yield from of_parts(cluster)
     yield from prometheus.findings(cluster)
     there = {node.name for node in nodes}
     if names := [name for name in failing(cluster.pk) if name in there]:
@@ -35,6 +40,24 @@ def findings_about(cluster: Cluster, _api: Api | None = None) -> Iterator[Findin
             _("Read its log under “Tests of GPUs”, repair the node, and test it again."),
             Check.NODES,
         )
+
+
+# Doctor says these itself, by what it asks the cluster for (clusters/doctor/nodes.py, agreement.py).
+SAID_ELSEWHERE = frozenset({"node_versions_differ"})
+
+
+def of_parts(cluster: Cluster) -> Iterator[Finding]:
+    """Yield what is wrong with the parts of the cluster now, and versions that do not fit, however short it lasts."""
+    seen = parts.seen_in(cluster, timezone.now())
+    found = [*rules.verdicts(seen), *versions.verdicts(parts.inventory_of(cluster))]
+    told = [verdict for verdict in found if verdict.code not in SAID_ELSEWHERE]
+    for verdict in told:
+        text, hint = sentence(verdict.code, verdict.data), advice(verdict.code, verdict.data)
+        yield Finding(Level.WARN, text, hint, Check.NODES if verdict.about == About.PART else Check.AGREEMENT)
+    if seen.pods and not told:
+        known = sorted({f"{pod.part} {pod.version}".strip() for pod in seen.pods})
+        text = _("Parts of the cluster that run as they should: %(parts)s.") % {"parts": _(", ").join(known)}
+        yield Finding(Level.OK, text, check=Check.NODES)
 
 
 def of_agents(cluster: Cluster, with_gpus: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[Finding]:

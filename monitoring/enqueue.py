@@ -25,6 +25,14 @@ def look_at_supplies(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.look_at_supplies", str(cluster_id), group="health")
 
 
+def look_at_parts(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.look_at_parts", str(cluster_id), group="health")
+
+
+def look_at_load(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.look_at_load", str(cluster_id), group="health")
+
+
 def look_for_idle(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.look_for_idle", str(cluster_id), group="idle")
 

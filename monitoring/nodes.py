@@ -12,7 +12,8 @@ from statistics import mean
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, Q
+from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
@@ -26,7 +27,7 @@ from clusters.nodes.gpus import RESOURCE, NodeKey, gpus_on
 from jobs.models import Attempt
 from monitoring.figures.series import Figures, of_node
 from monitoring.health.xids import meaning_of
-from monitoring.models import AgentState, Trouble, Validation, XidEvent
+from monitoring.models import AgentState, NodeLoad, Trouble, Validation, XidEvent
 from monitoring.panels import NOTHING, said
 from monitoring.validation import queries as validations
 from quotas.pools.gpu_reports import FRESH
@@ -148,6 +149,13 @@ class NodeStory:
         ]
         return [(name, version or NOTHING) for name, version in versions]
 
+    @cached_property
+    def load(self) -> list[tuple[str, str]]:
+        """Return the node's load and its storage's as name and figure; empty without a Prometheus that tells them."""
+        rows = NodeLoad.objects.filter(cluster=self.node.cluster_id, node__in=("", self.node.name))
+        found = {row.node: row.figures for row in rows}
+        return [*load_lines(found.get(self.node.name, {})), *ceph_lines(found.get("", {}))]
+
     @property
     def gpus(self) -> list[GpuLine]:
         return [gpu_line(gpu) for gpu in self.glance.gpus]
@@ -177,7 +185,9 @@ class NodeStory:
     @property
     def troubles(self) -> list[tuple[Trouble, str, str, tuple[Step, ...]]]:
         """Return present and past troubles, newest first, each with its text, its hint and commands for admins."""
-        rows = Trouble.objects.filter(cluster=self.node.cluster_id, node=self.node.name)[:MOST_TROUBLES]
+        # A part that fails on many nodes is one trouble, which names them.
+        here = Q(node=self.node.name) | Q(node="", data__on__contains=[self.node.name])
+        rows = Trouble.objects.filter(here, cluster=self.node.cluster_id)[:MOST_TROUBLES]
         return [
             (
                 row,
@@ -191,6 +201,39 @@ class NodeStory:
     @property
     def tests(self) -> Iterable[Validation]:
         return validations.of_node(self.node.cluster_id, self.node.name)[:MOST_TESTS]
+
+
+def load_lines(figures: dict[str, float]) -> list[tuple[str, str]]:
+    names = (
+        (_("CPU"), "cpu_percent", "%"),
+        (_("memory"), "memory_percent", "%"),
+        (_("fullest disk"), "disk_percent", "%"),
+        (_("disk time"), "disk_time_percent", "%"),
+        (_("reads from disks"), "disk_read_bytes", "/s"),
+        (_("writes to disks"), "disk_write_bytes", "/s"),
+        (_("network in"), "network_in_bytes", "/s"),
+        (_("network out"), "network_out_bytes", "/s"),
+    )
+    errors = [figures[name] for name in ("network_in_errors", "network_out_errors") if name in figures]
+    lines = [(label, _figure(figures[name], unit)) for label, name, unit in names if name in figures]
+    return [*lines, *([(_("network errors"), f"{round(sum(errors), 1)}/s")] if errors else [])]
+
+
+def ceph_lines(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    if not figures:
+        return []
+    checks = _(", ").join(figures["checks"]) or _("well")
+    named = ((_("reads from Ceph"), "read_bytes", "/s"), (_("writes to Ceph"), "write_bytes", "/s"))
+    full = [(_("Ceph used"), _figure(figures["used_percent"], "%"))] if "used_percent" in figures else []
+    return [
+        ("Ceph", checks),
+        *full,
+        *((label, _figure(figures[name], unit)) for label, name, unit in named if name in figures),
+    ]
+
+
+def _figure(value: float, unit: str) -> str:
+    return f"{round(value)}%" if unit == "%" else f"{filesizeformat(value)}{unit}"
 
 
 NOBODY: tuple[Workload | None, str] = (None, "")

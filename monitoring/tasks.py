@@ -9,6 +9,7 @@ from monitoring.health import notifying, signs, supplies
 from monitoring.idle import looking as idle
 from monitoring.intake import ecc
 from monitoring.isolation import steps as isolation
+from monitoring.parts import looks as parts
 from monitoring.post_mortems import filling
 from monitoring.validation import steps
 
@@ -31,6 +32,14 @@ def pass_time() -> None:
 
 def look_at_supplies(cluster_id: str) -> None:
     supplies.look(UUID(cluster_id))
+
+
+def look_at_parts(cluster_id: str) -> None:
+    parts.look(UUID(cluster_id))
+
+
+def look_at_load(cluster_id: str) -> None:
+    parts.look_at_load(UUID(cluster_id))
 
 
 def look_for_idle(cluster_id: str) -> None:

@@ -7,6 +7,7 @@ KINDS = {
     "agent_token": _("Tokens of agents"),
     "alert": _("Alerts"),
     "alert_route": _("Alert routes"),
+    "idlepolicy": _("Idle policies"),
 }
 
 DONE = {
@@ -19,7 +20,11 @@ DONE = {
     "alert_route.create": _("%(actor)s created the alert route “%(name)s”."),
     "alert_route.change": _("%(actor)s changed the alert route “%(name)s”."),
     "alert_route.delete": _("%(actor)s deleted the alert route “%(name)s”."),
+    "alert_route.send_again": _("%(actor)s had a message by the alert route “%(name)s” sent again."),
     "alert_route.test": _("%(actor)s sent a test by the alert route “%(name)s”."),
+    "idlepolicy.create": _("%(actor)s added the idle policy “%(name)s”."),
+    "idlepolicy.change": _("%(actor)s changed the idle policy “%(name)s”."),
+    "idlepolicy.delete": _("%(actor)s removed the idle policy “%(name)s”."),
     "drift.delete": _("%(actor)s deleted %(name)s in %(cluster)s, which Berth did not need."),
     "drift.delete_data": _("%(actor)s deleted %(name)s in %(cluster)s with the data on it."),
     "drift.accept": _("%(actor)s accepted a change to %(name)s in %(cluster)s."),

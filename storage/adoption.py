@@ -19,7 +19,7 @@ from accounts.trail import audit
 from clusters.models import Cluster
 from quotas import admission
 
-from . import access, changes, enqueue
+from . import access, changes, enqueue, notices
 from .cluster.look import changing
 from .models import Access, Adoption, Kind, Volume
 from .mounts.leasing import Leases
@@ -66,6 +66,7 @@ def adopt(actor: Actor, tenant: str, found: Found) -> Volume:
         audit.record(
             actor, "volume.adopt", target=volume, tenant=place, data={"of": what, "owner": found.owner}
         )
+        notices.received(actor, volume, "adopted")
         enqueue.look([volume.pk])
     return volume
 

@@ -23,7 +23,7 @@ from clusters.models import Cluster
 from quotas import admission
 from quotas.allowed import storage
 
-from . import enqueue
+from . import enqueue, notices
 from .access import RELATED, require_create, require_manage
 from .cluster.look import changing
 from .models import LARGEST_MIB, SMALLEST_MIB, Kind, Phase, Shared, Volume
@@ -240,6 +240,7 @@ def transfer(actor: Actor, volume: Volume, username: str) -> bool:
             before, row.owner = row.owner.get_username(), to.user
             row.is_main, row.made_for = False, None  # it belongs to no workspace of the one who had it
             Volume.objects.filter(source__volume=row, is_version=True).update(owner=to.user)
+        notices.received(actor, row, "handed_over")
         _record(actor, row, "transfer", to=username, before=before)
     return True
 

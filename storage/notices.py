@@ -1,4 +1,4 @@
-"""Notices of a volume: its data is in danger (for its owner and all admins), or it is nearly full (for its owner)."""
+"""Notices of a volume: its data is in danger (for its owner and all admins), it is nearly full, or has a new owner."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.access import Actor
 from accounts.models import User
@@ -21,6 +22,18 @@ from . import access, problems
 from .models import Volume
 
 SUBJECT = "volume"
+# How a volume comes to a new owner.
+RECEIVED = {
+    "handed_over": problems.Line(
+        gettext_lazy("%(by)s handed it to you."), gettext_lazy("It counts towards your storage now.")
+    ),
+    "adopted": problems.Line(
+        gettext_lazy("%(by)s adopted it for you: it was in the cluster already."),
+        gettext_lazy(
+            "It is read-only until an inspection has looked at it and you have confirmed what is in it."
+        ),
+    ),
+}
 
 
 def alarm(volume: Volume, code: str, data: Mapping[str, Any], *, key: str = "") -> None:
@@ -48,6 +61,20 @@ def warn_full(volume: Volume) -> None:
     )
 
 
+def received(actor: Actor, volume: Volume, code: str) -> None:
+    """Notify the new owner of a volume, in the transaction that made them its owner."""
+    if volume.owner_id == actor.user.pk:
+        return
+    notify(
+        Kind.VOLUME,
+        [volume.owner],
+        subject=SUBJECT,
+        subject_id=volume.pk,
+        key=f"{SUBJECT} {volume.pk} {code} {timezone.now().isoformat()}",
+        data={"code": code, "data": {"by": actor.user.get_username()}},
+    )
+
+
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
     """Words by notice, for volumes that the person may still see."""
     ids = {notice.subject_id for notice in notices}
@@ -61,12 +88,20 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
 
 def _words(notice: Notice, volume: Volume) -> Words:
     code, data = notice.data["code"], notice.data["data"]
+    page = {"path": reverse("volume", args=[volume.pk]), "action": _("Open its page")}
+    if line := RECEIVED.get(code):
+        return Words(
+            title=_("“%(name)s” is your volume now") % {"name": volume.name},
+            text=str(line.sentence) % data,
+            hint=str(line.hint),
+            is_past=volume.owner_id != notice.user_id,
+            **page,
+        )
     return Words(
         title=_title(code) % {"name": volume.name},
         text=problems.sentence(code, data),
         hint=problems.hint(code, data),
-        path=reverse("volume", args=[volume.pk]),
-        action=_("Open its page"),
+        **page,
         is_past=code not in (volume.problem, volume.fullness, "volume_formatting"),
     )
 

@@ -18,6 +18,7 @@ class Kind(models.TextChoices):
     BOOKING = "booking", _("GPUs booked")
     HEALTH = "health", _("GPU or node unhealthy")
     JOB = "job", _("job over")
+    VOLUME = "volume", _("volume received")
 
     @property
     def when(self) -> str:
@@ -29,11 +30,12 @@ WHEN = {
     Kind.READY: _("Your workspace is ready"),
     Kind.FAILED: _("Your workspace could not start"),
     Kind.STOPPED: _("Your workspace was stopped or interrupted by someone else or by the system"),
-    Kind.STOPS_SOON: _("The lifetime of your workspace is about to end"),
+    Kind.STOPS_SOON: _("Your workspace stops soon: its lifetime ends, or it is idle"),
     Kind.QUOTA: _("The quota of your tenant changed"),
     Kind.BOOKING: _("GPUs are booked for your tenant, or you may have to return some for a booking"),
     Kind.HEALTH: _("There is a problem with the GPU, node or storage of your workspace or job"),
     Kind.JOB: _("Your job has succeeded or failed, or was cancelled by someone else"),
+    Kind.VOLUME: _("You have become the owner of a volume"),
     Kind.BUDGET: _("Your GPU-hours of this month, or those of a tenant that you own, are nearly used up"),
 }
 

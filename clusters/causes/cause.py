@@ -69,7 +69,7 @@ class Diagnosis:
 
 
 # Data of sentences that has an everyday name. A resource "": the message does not say which.
-_NAMED = ("resource", "how")
+_NAMED = ("resource", "how", "what")
 _NAMES = {
     "": _("room"),
     "cpu": _("CPU"),
@@ -84,6 +84,11 @@ _NAMES = {
     "pidpressure": _("numbers for processes"),
     "claims": _("devices"),
     "resourceclaim": _("devices"),
+    "kernel": _("kernel"),
+    "container runtime": _("container runtime"),
+    "nvidia driver": _("NVIDIA driver"),
+    "disk": _("disk space"),
+    "disk time": _("disk time"),
     "nvidia.com/gpu": _("GPUs"),
     "cardinsufficientmemory": _("memory"),
     "cardinsufficientcore": _("compute"),

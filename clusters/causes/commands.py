@@ -52,7 +52,43 @@ _CEPH = (
     ),
 )
 
+_PARTS = (
+    Step(
+        _("Its pods, and why they are not well:"),
+        (
+            "kubectl get pods -A -o wide | grep -i PART",
+            "kubectl -n NAMESPACE describe pod POD",
+            "kubectl -n NAMESPACE logs POD --previous",
+        ),
+    ),
+)
+
 COMMANDS: dict[str, tuple[Step, ...]] = {
+    "part_crashing": _PARTS,
+    "part_not_ready": _PARTS,
+    "part_missing": (
+        Step(
+            _("Its DaemonSet, and what keeps it off the nodes:"),
+            ("kubectl get daemonsets -A", "kubectl describe node NODE | grep -A 5 Taints", _PODS_OF_NODE),
+        ),
+    ),
+    "part_absent": _PARTS,
+    "part_versions_differ": (
+        Step(
+            _("How far its update came:"),
+            (
+                "kubectl -n NAMESPACE rollout status daemonset NAME",
+                "kubectl get pods -A -o custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[*].image",
+            ),
+        ),
+    ),
+    "node_overloaded": (
+        Step(_("What uses it:"), ("top -b -n 1 | head -30", "iostat -x 1 3", "df -h", _PODS_OF_NODE)),
+    ),
+    "node_network_faulty": (
+        Step(_("Errors by network card:"), ("ip -s link", "ethtool -S CARD | grep -iE 'err|drop|crc'")),
+    ),
+    "ceph_unwell": _CEPH,
     "gpu_uvm_missing": (
         Step(
             _("Load the module and make its device files:"),

@@ -50,6 +50,83 @@ CAUSES = (
         "admin",
     ),
     Cause(
+        "part_crashing",
+        NO_MESSAGE,
+        _("%(part)s crashes again and again (%(where)s)."),
+        _(
+            "What depends on it fails: GPUs on a device plugin, volumes on a storage driver, new pods on the network "
+            "plugin and the scheduler, names on DNS. An admin has to read its log."
+        ),
+        "admin",
+    ),
+    Cause(
+        "part_not_ready",
+        NO_MESSAGE,
+        _("%(part)s is not ready (%(where)s)."),
+        _("An admin has to see why: its image, its node, or what it waits for."),
+        "admin",
+    ),
+    Cause(
+        "part_missing",
+        NO_MESSAGE,
+        _("%(part)s runs on most nodes, but not on %(where)s."),
+        _("An admin has to check its DaemonSet: node selector, tolerations, and room on these nodes."),
+        "admin",
+    ),
+    Cause(
+        "part_absent",
+        NO_MESSAGE,
+        _("A pool needs %(part)s, and no pod of its scheduler is there."),
+        _("Nothing new starts in that pool. An admin has to install it, or to scale it up again."),
+        "admin",
+    ),
+    Cause(
+        "part_versions_differ",
+        NO_MESSAGE,
+        _("%(part)s runs in several versions: %(versions)s (%(where)s)."),
+        _("An admin has to finish its update, or to find out why it is stuck."),
+        "admin",
+    ),
+    Cause(
+        "node_versions_differ",
+        NO_MESSAGE,
+        _("Nodes of one kind differ (%(what)s): most have %(usual)s, %(where)s: %(others)s."),
+        _("An admin has to bring them to one version: a run may be started on any of them."),
+        "admin",
+    ),
+    Cause(
+        "versions_unfit",
+        NO_MESSAGE,
+        _("Versions do not fit each other: %(problem)s (%(where)s)."),
+        _(
+            "An admin has to update the older one. The operators' guide to doctor lists the rules and their sources."
+        ),
+        "admin",
+    ),
+    Cause(
+        "node_overloaded",
+        NO_MESSAGE,
+        _("The node has hardly any %(what)s left: %(percent)s%% used."),
+        _("What runs there may be slow, or be stopped. An admin has to see what uses it."),
+        "admin",
+    ),
+    Cause(
+        "node_network_faulty",
+        NO_MESSAGE,
+        _("The node's network loses packets: %(count)s errors per second."),
+        _(
+            "Training over several nodes and network storage become slow. An admin has to check cable, card and switch."
+        ),
+        "admin",
+    ),
+    Cause(
+        "ceph_unwell",
+        NO_MESSAGE,
+        _("Ceph reports: %(checks)s."),
+        _("Network storage may be slow or stand still. An admin has to look at Ceph itself."),
+        "admin",
+    ),
+    Cause(
         "volume_nearly_full",
         NO_MESSAGE,
         _("Its storage is nearly full: %(percent)s%% used."),

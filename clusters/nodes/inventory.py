@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -20,6 +20,9 @@ from clusters.nodes import hami
 from clusters.quantities import parse
 from clusters.transport import Json
 from clusters.watch.skipping import Unread, refused, skip
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # Labels that hold the time: they would make a node differ at every look.
 CLOCKS = frozenset({"nvidia.com/gfd.timestamp"})
@@ -156,14 +159,14 @@ def _run_of(pod_labels: Mapping[str, str], installation: str) -> UUID | None:
 
 # --- rows
 
-Values = TypeVar("Values", NodeValues, UsageValues)
+Values = TypeVar("Values", bound="DataclassInstance")
 
 
-class _Table(Generic[Values]):
+class Table(Generic[Values]):
     """Rows of one cluster, by key, as last written: only what differs is written."""
 
     kind: str
-    model: type[Any]  # Node or PodUsage
+    model: type[Any]  # Node, PodUsage or PartPod
     key: str  # field that identifies a row within its cluster
     shape: type[Values]
 
@@ -217,7 +220,7 @@ class _Table(Generic[Values]):
         )
 
 
-class NodeTable(_Table[NodeValues]):
+class NodeTable(Table[NodeValues]):
     """Node rows of one cluster. Each method returns the names of those that changed."""
 
     kind, model, key, shape = "Node", Node, "name", NodeValues
@@ -237,7 +240,7 @@ class NodeTable(_Table[NodeValues]):
         return {name} if self._delete(name) else set()
 
 
-class UsageTable(_Table[UsageValues]):
+class UsageTable(Table[UsageValues]):
     """PodUsage rows of one cluster. Each method that writes returns True if something changed."""
 
     kind, model, key, shape = "Pod", PodUsage, "uid", UsageValues

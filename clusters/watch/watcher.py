@@ -23,6 +23,7 @@ from clusters.labels import INSTANCE, instance_selector
 from clusters.mirror import Mirror, name_of, says_the_same, trimmed
 from clusters.models import Cluster, Watcher
 from clusters.nodes.inventory import NodeTable, UsageTable, node_values
+from clusters.nodes.parts import PartTable, part_values
 from clusters.nodes.pod_metrics import PodMetrics
 from clusters.transport import Json, Objects
 from clusters.watch import beside
@@ -120,20 +121,22 @@ class Nodes:
 
 
 class Pods(Mirrored):
-    """Pods: rows of what all of them take; ours are mirrored, too."""
+    """Pods: rows of what all of them take, and of those of the cluster's parts; ours are mirrored, too."""
 
     def __init__(self, watch: ClusterWatch, announcements: Announcements, installation: str) -> None:
         super().__init__("Pod", watch)
         self._announcements = announcements
         self._installation = installation
         self.table = UsageTable(watch.cluster, installation)
+        self.parts = PartTable(watch.cluster)
 
     def read(self, body: Json) -> Any:
-        return self.table.values(body), trimmed(body) if self._is_ours(body) else None
+        return self.table.values(body), trimmed(body) if self._is_ours(body) else None, part_values(body)
 
     def listed(self, step: Listed) -> None:
         found = step.found
         self._tell(differs=self.table.replace(one if isinstance(one, Unread) else one[0] for one in found))
+        self.parts.replace(one if isinstance(one, Unread) else one[2] for one in found)
         ours = [one[1] for one in found if not isinstance(one, Unread) and one[1] is not None]
         self.replace(ours, step.version)
 
@@ -143,6 +146,10 @@ class Pods(Mirrored):
         known = self._watch.mirror.get("Pod", *name_of(step.body))
         if known is not None or self._is_ours(step.body):  # ours, though somebody removed its labels
             super().changed(step)
+        if deleted:
+            self.parts.remove(step.body)
+        else:
+            self.parts.put(step.body)
 
     def _is_ours(self, body: Json) -> bool:
         """Return True also for pods with a finalizer of Berth's: somebody may have removed their label."""

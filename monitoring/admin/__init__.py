@@ -1,5 +1,5 @@
-"""Admin pages for the state of nodes and GPUs: drift, troubles, tests, and the tokens of agents."""
+"""Admin pages for nodes and GPUs: alerts, drift, troubles, post-mortems, tests, idle policies, and tokens of agents."""
 
-from monitoring.admin import drift, nodes, tokens, troubles, validation
+from monitoring.admin import alerts, drift, idle, nodes, post_mortems, tokens, troubles, validation
 
-__all__ = ["drift", "nodes", "tokens", "troubles", "validation"]
+__all__ = ["alerts", "drift", "idle", "nodes", "post_mortems", "tokens", "troubles", "validation"]

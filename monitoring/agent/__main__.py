@@ -12,6 +12,7 @@
 | `BERTH_AGENT_KUBELET_SOCKET` | the kubelet's PodResources socket |
 | `BERTH_AGENT_KUBELET_IP` | this node's address: its kubelet is asked how full volumes are; empty: it is not |
 | `BERTH_AGENT_KUBELET_TOKEN_FILE` | the file with a token of Kubernetes that may `get` `nodes/stats` |
+| `BERTH_AGENT_CGROUPS` | where the node's cgroups are mounted, /host/sys/fs/cgroup: they count what the kernel ended |
 | `BERTH_AGENT_DEV`, `BERTH_AGENT_PROC` | where the node's device files and processes are mounted, /dev and /proc |
 """
 
@@ -28,6 +29,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import kubelet
+from .cgroups import FOLDER, OomCounts
 from .look import Looker
 from .running import Agent, Settings
 from .volumes import TOKEN_FILE, VolumeUses
@@ -53,6 +55,7 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
         listen=(host.strip("[]"), int(port)) if port else None,
         kubelet_ip=value("KUBELET_IP"),
         kubelet_token_file=Path(value("KUBELET_TOKEN_FILE", str(TOKEN_FILE))),
+        cgroups=Path(value("CGROUPS", str(FOLDER))),
     )
 
 
@@ -79,7 +82,8 @@ def main() -> None:
 
 def look_once(settings: Settings) -> None:
     uses = VolumeUses(settings.kubelet_ip, settings.kubelet_token_file)
-    looker = Looker(settings.dev, settings.proc, settings.kubelet, settings.pod, volumes=uses.due)
+    places = settings.dev, settings.proc, settings.kubelet
+    looker = Looker(*places, settings.pod, volumes=uses.due, oom_kills=OomCounts(settings.cgroups).news)
     seen = looker.look()
     json.dump({"inventory": looker.inventory, "look": seen}, sys.stdout, indent=2)
     print()

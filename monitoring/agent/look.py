@@ -13,7 +13,7 @@ from . import causes, inventory, nvml, pods, samples
 from .inventory import Device
 from .kubelet import given_devices
 from .nvml import Unanswered
-from .schema import GpuFacts, GpuSample, Holding, Inventory, Look, Trouble, VolumeUse, Xid
+from .schema import GpuFacts, GpuSample, Holding, Inventory, Look, OomKills, Trouble, VolumeUse, Xid
 from .unary import CallFailed
 from .xids import XidWatch
 
@@ -33,10 +33,11 @@ class Looker:
         pod: str = "",
         on_xid: Callable[[], object] = lambda: None,
         volumes: Callable[[], list[VolumeUse] | None] = lambda: None,
+        oom_kills: Callable[[], list[OomKills] | None] = lambda: None,
     ) -> None:
         self.inventory: Inventory | None = None
         self._dev, self._proc, self._kubelet, self._pod = dev, proc, kubelet, pod
-        self._on_xid, self._volumes = on_xid, volumes
+        self._on_xid, self._volumes, self._oom_kills = on_xid, volumes, oom_kills
         self._xids: deque[Xid] = deque(maxlen=MOST_XIDS)
         self._known: dict[str, GpuFacts] = {}
         self._session: _Session | None = None
@@ -51,6 +52,8 @@ class Looker:
             troubles.append({"code": "kubelet_silent", "detail": str(failure)})
         if (volumes := self._volumes()) is not None:
             seen["volumes"] = volumes
+        if (kills := self._oom_kills()) is not None:
+            seen["oom_kills"] = kills
         seen["xids"] = self.new_xids()
         return seen
 

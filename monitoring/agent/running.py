@@ -23,6 +23,7 @@ from socketserver import TCPServer
 from typing import NamedTuple
 
 from . import exposition
+from .cgroups import FOLDER, OomCounts
 from .exposition import Metric
 from .look import Looker
 from .push import Portal, Pusher, Spool
@@ -53,6 +54,7 @@ class Settings(NamedTuple):
     listen: tuple[str, int] | None
     kubelet_ip: str = ""  # empty: it is not asked how full volumes are
     kubelet_token_file: Path = TOKEN_FILE
+    cgroups: Path = FOLDER
 
 
 class Agent:
@@ -62,7 +64,10 @@ class Agent:
         self._wake = threading.Event()
         places = settings.dev, settings.proc, settings.kubelet
         uses = VolumeUses(settings.kubelet_ip, settings.kubelet_token_file)
-        self._looker = Looker(*places, settings.pod, on_xid=self._wake.set, volumes=uses.due)
+        kills = OomCounts(settings.cgroups)
+        self._looker = Looker(
+            *places, settings.pod, on_xid=self._wake.set, volumes=uses.due, oom_kills=kills.news
+        )
         self._publishing = threading.Lock()
         self._numbers = itertools.count(1)
         self._latest: Look | None = None

@@ -139,6 +139,14 @@ class VolumeUse(TypedDict):
     capacity_mib: int
 
 
+class OomKills(TypedDict):
+    """Processes of a pod, or of one of its containers, that the kernel ended for memory: as many since it began."""
+
+    pod_uid: str
+    kills: int
+    container_id: NotRequired[str]
+
+
 class Xid(TypedDict):
     """Error that the driver reported. `uuid` is absent where the driver did not name the GPU."""
 
@@ -152,7 +160,8 @@ class Xid(TypedDict):
 class Look(TypedDict):
     """State at one moment. `gpus` is empty if NVML does not answer; `holdings` is absent if the kubelet does not.
 
-    `volumes` is there about once a minute: the kubelet measures no more often.
+    `volumes` is there about once a minute: the kubelet measures no more often. `oom_kills` has counts that changed, and
+    is absent if the agent does not see the node's cgroups.
     """
 
     taken_at: float
@@ -161,6 +170,7 @@ class Look(TypedDict):
     holdings: NotRequired[list[Holding]]
     xids: list[Xid]
     volumes: NotRequired[list[VolumeUse]]
+    oom_kills: NotRequired[list[OomKills]]
 
 
 class Report(Look):

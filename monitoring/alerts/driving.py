@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 from django.db.models.functions import Now
 
 from clusters.watch.ticks import is_due
@@ -52,7 +52,7 @@ def _pass_here() -> None:
     except Exception:
         log.exception("a pass over alerts failed")
     finally:
-        close_old_connections()
+        connections.close_all()  # they belong to this thread, which ends
         _own_pass.release()
 
 
@@ -64,12 +64,17 @@ def stand_in(**_: Any) -> None:
 def _stand_in() -> None:
     while True:
         time.sleep(EVERY_SECONDS)
-        try:
-            close_old_connections()
-            if not is_heard("watcher"):
-                passes.want()
-                passes.want_sending()
-        except (DatabaseError, InterfaceError):
-            log.warning("no passes over alerts: the database is away")
-        finally:
-            close_old_connections()
+        stand_in_once()
+
+
+def stand_in_once() -> None:
+    """Enqueue what is due if no watcher is heard."""
+    try:
+        close_old_connections()
+        if not is_heard("watcher"):
+            passes.want()
+            passes.want_sending()
+    except (DatabaseError, InterfaceError):
+        log.warning("no passes over alerts: the database is away")
+    finally:
+        close_old_connections()

@@ -5,7 +5,7 @@ worker that dies before it sent the message has sent nothing, and another one ta
 dies between the receiver's answer and the row that notes it is the one case in which a message goes out twice; it then
 has the same id (`webhook-id`, `Message-ID`), by which a receiver can drop it.
 
-A route gets one message in fifteen seconds: what becomes due meanwhile goes together. A receiver that is away is tried
+A route gets one message in twenty seconds: what becomes due meanwhile goes together. A receiver that is away is tried
 again, after 10 seconds at first and an hour at most, and given up after a day.
 """
 
@@ -27,10 +27,13 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone, translation
 
+from accounts.access import Actor
 from accounts.credentials.secrets import Unreadable, decrypt
 from accounts.live import publish
 from accounts.locks import alone, locked
+from accounts.models import Scope
 from accounts.notices import words as readers
+from accounts.trail import audit
 from clusters.models import Cluster
 from monitoring.alerts import messages, passes, posting, ways
 from monitoring.alerts.raising import LIVE
@@ -38,7 +41,7 @@ from monitoring.models import Alert, AlertDelivery, AlertRoute
 
 log = logging.getLogger(__name__)
 
-APART = timedelta(seconds=15)
+APART = timedelta(seconds=20)
 FIRST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(hours=1)
 GIVEN_UP_AFTER = timedelta(hours=24)
@@ -76,6 +79,18 @@ def send_due() -> None:
             deliver(batch)
     if mine:
         passes.want_sending()
+
+
+def send_again(actor: Actor, delivery: AlertDelivery) -> bool:
+    """Send a waiting or given-up message now, for an admin. Return False if it is neither any more."""
+    actor.require(Scope.ADMIN)
+    with transaction.atomic():
+        unsent = AlertDelivery.objects.filter(pk=delivery.pk).exclude(state=State.SENT)
+        if not unsent.update(state=State.WAITING, due_at=timezone.now(), created_at=timezone.now()):
+            return False
+        audit.record(actor, "alert_route.send_again", target=delivery.route, tenant=delivery.route.tenant)
+    passes.want_sending()
+    return True
 
 
 @contextmanager

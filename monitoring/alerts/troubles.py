@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
 from uuid import UUID
 
+from django.db.models import F, Q
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import Tenant
 from clusters.models import Node
@@ -21,6 +24,8 @@ SEVERITIES: Mapping[str, Severity] = {
     "addresses_nearly_used_up": Severity.WARNING,
     "node_drains": Severity.INFO,  # an admin asked for it
     "gpu_program_fault": Severity.INFO,  # a person's own program did it; they are told
+    "part_absent": Severity.CRITICAL,  # nothing starts in a pool
+    "node_versions_differ": Severity.INFO,  # may be on purpose
 }
 
 
@@ -32,8 +37,13 @@ def severity(code: str, about: str, *, takes_out: bool) -> Severity:
     return Severity.CRITICAL if takes_out and is_hardware else Severity.WARNING
 
 
+# A trouble fires at least so long, so that one that is over before the next pass is told and shown, too.
+HELD = timedelta(seconds=20)
+
+
 def firings() -> Iterable[Firing]:
-    rows = list(Trouble.objects.filter(ended_at=None).order_by("since"))
+    recent = Q(ended_at=None) | Q(ended_at__gt=timezone.now() - HELD)
+    rows = list(Trouble.objects.filter(recent).order_by(F("ended_at").asc(nulls_last=True), "since"))
     pools = pools_of_nodes({(row.cluster_id, row.node) for row in rows if row.node})
     tenants = tenants_of({row.subject for row in rows if row.about == Trouble.About.VOLUME})
     for row in rows:

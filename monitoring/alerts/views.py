@@ -21,6 +21,7 @@ from accounts.errors import Conflict
 from accounts.rest.actors import actor_of
 from accounts.rest.pagination import KeysetPagination
 from accounts.tenancy import current_tenant, owns_any
+from clusters.explain import steps
 from monitoring.alerts import access, actions, words
 from monitoring.alerts.forms import FilterForm, SilenceForm
 from monitoring.alerts.representation import alerts_json
@@ -101,6 +102,9 @@ def alert(request: HttpRequest, id: UUID) -> HttpResponse:
         "deliveries": sent[:DELIVERIES_SHOWN],
         "is_open": row.state != State.RESOLVED,
         "silence": SilenceForm(),
+        "steps": steps(row.code, next((one.node for one in page), "") if row.count == 1 else "")
+        if actor.is_admin
+        else (),
     }
     return render(request, "monitoring/alert.html", context)
 

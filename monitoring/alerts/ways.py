@@ -109,7 +109,7 @@ def _webhook(address: str, secret: str, message: Message) -> Request:
 def sign(secret: str, id: str, at: int, body: bytes) -> str:
     """Return the signature of Standard Webhooks. A secret `whsec_…` is base64; any other one is taken as it is."""
     encoded = secret.removeprefix(SECRET_PREFIX)
-    key = secret.encode() if encoded == secret else base64.b64decode(encoded)
+    key = secret.encode() if encoded == secret else base64.b64decode(encoded, validate=True)
     digest = hmac.digest(key, f"{id}.{at}.".encode() + body, "sha256")
     return f"v1,{base64.b64encode(digest).decode()}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
@@ -52,18 +52,27 @@ _LINES: dict[str, Line] = {
 }
 
 
-def register(lines: Mapping[str, Line]) -> None:
+# Words of other sources: (sentence, hint) by code.
+Describe = Callable[[str, Mapping[str, Any]], tuple[str, str]]
+_others: dict[str, Describe] = {}
+
+
+def register(codes: Iterable[str], describe: Describe) -> None:
     """Add the words for codes of another source."""
-    _LINES.update(lines)
+    _others.update(dict.fromkeys(codes, describe))
 
 
 def sentence(code: str, data: Mapping[str, Any]) -> str:
     if (line := _LINES.get(code)) is not None:
         return str(line.sentence) % data
+    if code in _others:
+        return _others[code](code, data)[0]
     return story.sentence(code, data)
 
 
 def hint(code: str, data: Mapping[str, Any]) -> str:
     if (line := _LINES.get(code)) is not None:
         return str(line.hint)
+    if code in _others:
+        return _others[code](code, data)[1]
     return story.hint(code, data)

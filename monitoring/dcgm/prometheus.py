@@ -60,9 +60,9 @@ class Prometheus:
         self._end.cancel()
         self._connection.close()
 
-    def series(self, metric: str, *, minutes: int) -> list[Series]:
-        """Return the series of the last minutes. Raise NoAnswer."""
-        query = quote(f"{metric}[{minutes}m]")
+    def series(self, metric: str, *, minutes: int, step: str = "") -> list[Series]:
+        """Return the series of the last minutes. Raise NoAnswer. An expression needs a step, as in "1m"."""
+        query = quote(f"({metric})[{minutes}m:{step}]" if step else f"{metric}[{minutes}m]")
         try:
             self._connect()
             self._connection.request("GET", f"{self._path}/api/v1/query?query={query}", headers=self._headers)

@@ -38,6 +38,8 @@ About = Trouble.About
 # Codes that people on the node cannot use, or learn of in other words.
 FOR_ADMINS = frozenset(
     {"node_lost", "agent_silent", "gpu_agent_limited", "gpu_repair_due", "gpu_test_failed", "gpu_plugin_down"}
+    | {"part_crashing", "part_not_ready", "part_missing", "part_absent", "part_versions_differ"}
+    | {"node_versions_differ", "versions_unfit", "node_overloaded", "node_network_faulty", "ceph_unwell"}
 )
 
 

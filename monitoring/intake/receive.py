@@ -22,7 +22,7 @@ from monitoring.figures import store
 from monitoring.figures.store import Sample, TrackIdentity
 from monitoring.health import judging
 from monitoring.health.rules import is_silent
-from monitoring.intake import gpus, states
+from monitoring.intake import gpus, kills, states
 from monitoring.intake.checks import Health
 from monitoring.intake.holders import Held, Holders
 from monitoring.models import AgentState, XidEvent
@@ -81,6 +81,8 @@ def _take(cluster_id: UUID, batch: Batch, now: datetime) -> int:
     gpus.take_samples(node, newest["gpus"], held[-1], clock.ours(newest["taken_at"]))
     is_other = _take_xids(cluster_id, name, reports, clock) | node.is_other
     is_other |= _note_agent(state, batch, newest["troubles"], now)
+    state.counts_oom_kills = "oom_kills" in newest
+    kills.take(cluster_id, name, reports, clock.ours)
     _note_reports(state, batch, reports, clock)
     states.write(state)
     if is_other:

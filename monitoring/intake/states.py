@@ -18,7 +18,7 @@ OF_NODE = """
 """
 UPDATE = """
     UPDATE monitoring_agentstate SET agent = %s, sequence = %s, taken_at = %s, seen_at = %s, interval_seconds = %s,
-        dropped = %s, driver_version = %s, cuda_version = %s, troubles = %s, is_simulated = %s
+        dropped = %s, driver_version = %s, cuda_version = %s, troubles = %s, is_simulated = %s, counts_oom_kills = %s
     WHERE id = %s
 """
 
@@ -36,7 +36,8 @@ def write(state: AgentState) -> None:
         return
     columns = (
         state.agent, state.sequence, state.taken_at, state.seen_at, state.interval_seconds, state.dropped,
-        state.driver_version, state.cuda_version, json.dumps(state.troubles), state.is_simulated, state.pk,
+        state.driver_version, state.cuda_version, json.dumps(state.troubles), state.is_simulated,
+        state.counts_oom_kills, state.pk,
     )  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(UPDATE, columns)

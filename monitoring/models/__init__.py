@@ -3,7 +3,7 @@
 from .alerts import Alert, AlertDelivery, AlertMember, AlertPass, AlertRoute, Severity
 from .drift import Finding, Look, What
 from .figures import BusyDay, Figure, Track
-from .gpus import AgentState, AgentToken, FailedStart, Trouble, XidEvent
+from .gpus import AgentState, AgentToken, FailedStart, NodeLoad, Suspicion, Trouble, XidEvent
 from .idle import IdleLook, IdlePolicy
 from .isolation import IsolationProof
 from .post_mortems import OomKill, PostMortem, PostMortemNote, SeenPod
@@ -25,11 +25,13 @@ __all__ = [
     "IdlePolicy",
     "IsolationProof",
     "Look",
+    "NodeLoad",
     "OomKill",
     "PostMortem",
     "PostMortemNote",
     "SeenPod",
     "Severity",
+    "Suspicion",
     "Track",
     "Trouble",
     "Validation",

@@ -102,13 +102,16 @@ class Trouble(models.Model):
         GPU = "gpu", _("GPU")
         VOLUME = "volume", _("volume")
         ADDRESSES = "addresses", _("addresses")
+        PART = "part", _("part of the cluster")
+        VERSIONS = "versions", _("versions")
+        LOAD = "load", _("load and storage")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     cluster = models.ForeignKey(
         Cluster, on_delete=models.CASCADE, related_name="troubles", verbose_name=_("cluster")
     )
     about = models.CharField(_("about"), max_length=12, choices=About)
-    # Name of the node, UUID of the GPU, or namespace/name of the PVC; empty: the cluster itself.
+    # Name of the node, UUID of the GPU, namespace/name of the PVC, or the part; empty: the cluster itself.
     subject = models.CharField(_("subject"), max_length=512, blank=True)
     node = models.CharField(_("node"), max_length=253, blank=True)
     code = models.CharField(_("code"), max_length=64)
@@ -134,6 +137,41 @@ class Trouble(models.Model):
 
     def __str__(self) -> str:
         return self.code
+
+
+class Suspicion(models.Model):
+    """Problem that was seen and becomes a trouble if it lasts: an update shows many for a moment."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    # About, code and subject of the trouble.
+    key = models.CharField(max_length=600)
+    since = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["cluster", "key"], name="one_suspicion_of_a_kind")
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class NodeLoad(models.Model):
+    """Load of a node, or of the storage as a whole (no node), as the cluster's Prometheus last told it."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    node = models.CharField(max_length=253, blank=True)
+    # By the names in monitoring/parts/load.py.
+    figures = models.JSONField(default=dict)
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["cluster", "node"], name="one_load_per_node")
+        ]
+
+    def __str__(self) -> str:
+        return self.node
 
 
 class FailedStart(models.Model):

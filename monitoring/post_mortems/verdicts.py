@@ -7,6 +7,7 @@ own words come last, and only where nothing else explains its exit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from signal import Signals
 from typing import Any
@@ -24,6 +25,9 @@ BY_A_SIGNAL = 128  # exit codes above it
 LINES_READ = 60
 # An explanation that Berth wrote so shortly before the end is about the end.
 JUST_BEFORE = timedelta(minutes=2)
+SINCE_A_KILL = timedelta(minutes=30)
+# A container that crashes is started again within five minutes.
+BEFORE_A_RESTART = timedelta(minutes=10)
 # Codes of an end that say no more than that it ended.
 BARE = frozenset(
     {
@@ -46,12 +50,14 @@ def verdict(
     happened: str, code: str, data: Mapping[str, Any], at: datetime, facts: Facts, lines: Sequence[str]
 ) -> Diagnosis:
     """Return the first explanation in the order of certainty; the end's own code if there is none."""
+    facts = {**facts, "ends": [one for one in facts.get("ends", ()) if concerns(one, at)]}
     candidates = (
         _of_gpu(facts),
         _of_namespace(facts),
         _of_memory(code, facts),
         _of_pod(facts),
         _of_story(at, facts),
+        _of_kills(at, facts),
         None if code in BARE else Diagnosis(code, dict(data)),
         _of_node(happened, facts),
         _of_log(facts, lines),
@@ -59,6 +65,14 @@ def verdict(
         _of_hand(happened, code, data),
     )
     return next((one for one in candidates if one is not None), Diagnosis(code, dict(data)))
+
+
+def concerns(end: Mapping[str, Any], at: datetime) -> bool:
+    """Return False for the end of a container that restarted long before: what ended later had another cause."""
+    if end.get("has_restarted") and end.get("finished_at"):
+        with suppress(ValueError, TypeError):  # a time that is none
+            return at - datetime.fromisoformat(end["finished_at"]) <= BEFORE_A_RESTART
+    return True
 
 
 def _of_gpu(facts: Facts) -> Diagnosis | None:
@@ -78,8 +92,7 @@ def _of_namespace(facts: Facts) -> Diagnosis | None:
 def _of_memory(code: str, facts: Facts) -> Diagnosis | None:
     if code == "out_of_memory" or any(one["reason"] == OOM_KILLED for one in facts.get("ends", ())):
         return Diagnosis("out_of_memory", {})
-    kills = (facts.get("oom_kills") or {}).get("kills", 0)
-    return Diagnosis("child_out_of_memory", {"kills": kills}) if kills else None
+    return None
 
 
 def _of_pod(facts: Facts) -> Diagnosis | None:
@@ -99,6 +112,14 @@ def _of_story(at: datetime, facts: Facts) -> Diagnosis | None:
         if one["level"] != "info" and is_late and one["code"] not in BARE and explain.listed(one["code"]):
             return Diagnosis(one["code"], dict(one["data"]))
     return None
+
+
+def _of_kills(at: datetime, facts: Facts) -> Diagnosis | None:
+    """Processes that the kernel ended not long before: programs may wait long for a child that is gone."""
+    told = facts.get("oom_kills") or {}
+    if not told.get("kills") or at - datetime.fromisoformat(told["last_at"]) > SINCE_A_KILL:
+        return None
+    return Diagnosis("child_out_of_memory", {"kills": told["kills"]})
 
 
 def _of_node(happened: str, facts: Facts) -> Diagnosis | None:

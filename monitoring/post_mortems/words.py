@@ -24,7 +24,7 @@ LINES: dict[str, Line] = {
         _("Volumes are kept. An admin has to find out who deletes namespaces there; then start it again."),
     ),
     "pod_deleted": Line(
-        _("Somebody deleted its pod in the cluster, past Berth."),
+        _("Somebody deleted its pod directly in the cluster."),
         _("An admin can find out who, in the cluster's audit log. Start it again if it has not restarted."),
     ),
     "pod_vanished": Line(
@@ -56,7 +56,7 @@ GROUPS: dict[str, Line] = {
         _("Test that GPU, and take it out of use until the cause is found."),
     ),
     "alike_image": Line(
-        _("%(count)s runs with the image %(image)s ended in the same way within %(days)s days: %(what)s"),
+        _("%(count)s runs with the image %(image)s ended in the same way within %(days)s days."),
         _("Check the image: its libraries may not fit the GPUs or the driver."),
     ),
 }
@@ -99,15 +99,21 @@ def hint(record: PostMortem, code: str, data: Mapping[str, Any]) -> str:
     return of_workspaces.hint(code, data)
 
 
+def label(code: str) -> str:
+    """Return the sentence of a verdict without the data of one run."""
+    if (line := LINES.get(code)) is not None:
+        return str(line.sentence) % _Unsaid()
+    if explain.listed(code):
+        return explain.sentence(code, _Unsaid())
+    known = of_jobs.LINES.get(code) or of_workspaces.LINES.get(code)
+    return str(known.sentence) % _Unsaid() if known else code
+
+
 def of_group(code: str, data: Mapping[str, Any]) -> tuple[str, str]:
     """Return the sentence of a group of runs that are alike, and what to do about it."""
     line = GROUPS[code]
-    verdict = data.get("verdict", "")
-    known = LINES.get(verdict)
-    what = (
-        str(known.sentence) % _Unsaid(data) if known else explain.sentence(verdict, data) if verdict else ""
-    )
-    return str(line.sentence) % {**data, "what": what}, str(line.hint)
+    text = str(line.sentence) % data
+    return f"{text} {label(data['verdict'])}" if "verdict" in data else text, str(line.hint)
 
 
 class _Unsaid(dict[str, Any]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -21,6 +22,11 @@ class SourceBody(StrictSerializer):
 
     snapshot = serializers.UUIDField(required=False)
     volume = serializers.UUIDField(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if len(attrs) != 1:
+            raise serializers.ValidationError({"snapshot": [_("Give either snapshot or volume.")]})
+        return attrs
 
 
 class VolumeBody(StrictSerializer):

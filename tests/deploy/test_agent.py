@@ -15,7 +15,7 @@ import pynvml
 import pytest
 import yaml
 
-from monitoring.agent import __main__, causes, kubelet, volumes
+from monitoring.agent import __main__, causes, cgroups, kubelet, volumes
 from portal.up.plan import REPOSITORY
 
 DOCKERFILE = REPOSITORY / "deploy/images/agent/Dockerfile"
@@ -64,7 +64,7 @@ def test_it_reaches_names_and_berth_alone(manifest: list[Any]) -> None:
     assert all("ipBlock" in one for one in outside["to"])
 
 
-def test_it_has_the_node_s_processes_and_one_folder_and_no_power(daemon_set: Any) -> None:
+def test_it_has_the_node_s_processes_and_two_folders_to_read_and_no_power(daemon_set: Any) -> None:
     pod = daemon_set["spec"]["template"]["spec"]
     [container] = pod["containers"]
     assert pod["automountServiceAccountToken"] is False
@@ -75,10 +75,15 @@ def test_it_has_the_node_s_processes_and_one_folder_and_no_power(daemon_set: Any
         "capabilities": {"drop": ["ALL"]},
     }
     assert pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
-    (volume, token, own), (mount, token_at, own_at) = pod["volumes"], container["volumeMounts"]
+    (volume, counts, token, own), (mount, counts_at, token_at, own_at) = (
+        pod["volumes"],
+        container["volumeMounts"],
+    )
     assert (token["secret"]["optional"], token_at["readOnly"]) == (True, True)
     assert volume["hostPath"]["path"] == mount["mountPath"] == str(kubelet.SOCKET.parent)
+    assert (counts["hostPath"]["path"], counts_at["mountPath"]) == ("/sys/fs/cgroup", str(cgroups.FOLDER))
     assert mount["readOnly"]
+    assert counts_at["readOnly"]
     assert (list(own), own_at["readOnly"]) == (["name", "projected"], True)
     assert container["resources"]["limits"]["memory"] == "128Mi"
     assert not {"nvidia.com/gpu"} & set(container["resources"]["limits"])

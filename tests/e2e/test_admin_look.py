@@ -19,6 +19,7 @@ from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
 from tests.monitoring.measured import make_gpus, measure, put_on
 from tests.sampling import rare
 from tests.shared.job_rows import make_job
+from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
@@ -70,6 +71,7 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
     )  # fmt: skip
     return {
         "monitoring/finding": finding.pk, "monitoring/validation": failed.pk,
+        "monitoring/postmortem": make_post_mortem(running).pk,
         "clusters/node": Node.objects.get(name="gpu-1").pk,
         "accounts/user": cast.bob.user.pk, "accounts/tenant": cast.demo.pk, "accounts/auditentry": entry.pk,
         "clusters/cluster": cast.cluster.pk, "quotas/pool": cast.pool.pk, "quotas/quota": quota.pk,

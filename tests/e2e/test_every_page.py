@@ -34,6 +34,7 @@ from tests.e2e.browsing import signed_in
 from tests.portal.addresses import ALL
 from tests.sampling import rare
 from tests.shared.job_rows import end_in_rows, make_job
+from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
@@ -63,7 +64,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "connections/<uuid:id>/": [("bob", "/connections/{connection}/")],
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
-    "help/causes/": [("bob", "/help/causes/")],
+    "help/causes/": [("bob", "/help/causes/"), ("admin", "/help/causes/")],
     "jobs/": [("bob", "/jobs/"), ("alice", "/jobs/?show=everyone&sort=name"), ("victor", "/jobs/")],
     "jobs/new/": [("bob", "/jobs/new/?again={sweep}"), ("victor", "/jobs/new/")],
     "jobs/<uuid:id>/": [("bob", "/jobs/{sweep}/"), ("victor", "/jobs/{failed-job}/")],
@@ -77,6 +78,11 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "launch/": [("bob", "/launch/"), ("victor", "/launch/")],
     "notices/": [("bob", "/notices/")],
     "notices/settings/": [("bob", "/notices/settings/")],
+    "post-mortems/": [("bob", "/post-mortems/"), ("alice", "/post-mortems/?show=everyone")],
+    "post-mortems/<uuid:id>/": [
+        ("bob", "/post-mortems/{post-mortem}/"),
+        ("victor", "/post-mortems/{post-mortem}/"),
+    ],
     "profile/": [("bob", "/profile/")],
     "profile/password/": [("bob", "/profile/password/")],
     "profile/second-factor/": [("bob", "/profile/second-factor/")],
@@ -88,6 +94,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "tenants/<slug:slug>/members/<username:username>/remove/": [
         ("alice", "/tenants/demo/members/bob/remove/")
     ],
+    "idle/": [("alice", "/idle/"), ("victor", "/idle/?days=30"), ("bob", "/idle/?minutes=soon")],
     "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
     "volumes/adopt/": [("admin", "/volumes/adopt/")],
@@ -206,7 +213,9 @@ class Stage:
     def __init__(self, browser: Browser, address: str, language: str) -> None:
         self.cast = make_cast()
         self.people = people_of(self.cast, language)
-        self.ids = {str(phase): str(one.pk) for phase, one in furnish(self.cast).items()}
+        furnished = furnish(self.cast)
+        self.ids = {str(phase): str(one.pk) for phase, one in furnished.items()}
+        self.ids["post-mortem"] = str(make_post_mortem(furnished[Phase.FAILED]).pk)
         self.ids["booking"] = str(booked(self.cast).pk)
         volume = kept(self.cast)
         self.ids |= {"volume": str(volume.pk), "snapshot": str(copied(volume).pk)}

@@ -30,10 +30,10 @@ from quotas import admission, holders, reclaim
 from quotas.models import Claim
 from quotas.signals import claim_released
 from tests.cast import make_cast
-from tests.jobs.played_jobs import PlayedJobs, run_of
 from tests.sampling import rare
 from tests.shared.faults import AWAY, REFUSED, Killed, after, is_alive, killed_after
 from tests.shared.looking import LateMirror
+from tests.shared.played.jobs import PlayedJobs, run_of
 from tests.shared.played_api import Object
 from workloads.pods.wanted import Shared
 from workloads.sizes.sizing import SizeAsked

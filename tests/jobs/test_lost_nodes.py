@@ -16,11 +16,11 @@ from jobs.cluster.look import look
 from jobs.models import Job
 from quotas import admission
 from tests.cast import Cast
-from tests.jobs.played_jobs import PlayedJobs
 from tests.own_rights import OwnRights
 from tests.shared.cast_fixtures import NODES
 from tests.shared.driving_jobs import RUNS, attempts, drive, held, in_phase, submitted, told
 from tests.shared.looking import PlayedMirror
+from tests.shared.played.jobs import PlayedJobs
 from workloads.pods.wanted import Shared
 
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}

@@ -13,10 +13,10 @@ from jobs.runs import lifecycle, parts
 from quotas import admission
 from quotas.models import Claim, Quota
 from tests.cast import Cast
-from tests.jobs.played_jobs import PlayedJobs
 from tests.shared.counted import queries
 from tests.shared.driving_jobs import submitted
 from tests.shared.looking import PlayedMirror
+from tests.shared.played.jobs import PlayedJobs
 from workloads.pods.wanted import Shared
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters.models import Cluster, Node
+from clusters.models import Cluster, Node, PartPod
 from monitoring import doctor
 from monitoring.models import AgentState, Validation
 from tests.cast import Cast
@@ -82,3 +82,17 @@ def test_labels_older_than_the_driver_and_failed_tests_are_warnings(cast: Cast) 
         "The labels of gpu-1 name another driver version than the one in use.",
         "The last test of the GPUs of gpu-2 failed: nothing new gets them.",
     ]
+
+
+def test_parts_and_versions_are_told(cast: Cast) -> None:
+    def about(words: str) -> list[str]:
+        return [level for level, message in said(cast.cluster) if words in message]
+
+    assert about("CoreDNS") == []
+    pod = {"uid": "1", "namespace": "kube-system", "name": "coredns", "node": "gpu-1", "version": "v1.11.1"}
+    PartPod.objects.create(cluster=cast.cluster, part="CoreDNS", ready=True, **pod)
+    assert about("CoreDNS v1.11.1") == ["ok"]
+    toolkit = {**pod, "uid": "2", "version": "v1.16.1"}
+    PartPod.objects.create(cluster=cast.cluster, part="NVIDIA container toolkit", ready=True, **toolkit)
+    assert about("CVE-2025-23266") == ["warn"]
+    assert about("CoreDNS") == []

@@ -10,6 +10,7 @@ from django.db import connection
 from accounts.models import APIToken, SSHKey, Tenant
 from jobs.models import Job
 from monitoring.models import AlertRoute, PostMortemNote
+from storage.models import Connection, FilesSession, Snapshot, Volume
 from workspaces.models import Workspace
 
 GOOD = {"tenant": "demo", "name": "exp-1", "image": "jupyter", "flavor": "a100-1"}
@@ -26,7 +27,10 @@ def job(**changes: Any) -> tuple[str, str, Any]:
 
 def everything() -> tuple[int, ...]:
     """Return the number of rows of each kind that is asked for here."""
-    kinds = (Workspace, Job, SSHKey, Tenant, APIToken, AlertRoute, PostMortemNote)
+    kinds = (
+        *(Workspace, Job, SSHKey, Tenant, APIToken, Volume, Snapshot, Connection, FilesSession),
+        *(AlertRoute, PostMortemNote),
+    )
     tables = [kind._meta.db_table for kind in kinds]
     with connection.cursor() as cursor:
         cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables))

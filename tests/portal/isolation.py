@@ -22,7 +22,7 @@ from storage import connections
 from storage.models import Snapshot, Volume
 from tests.cast import make_cast
 from tests.shared.job_rows import make_job
-from tests.shared.post_mortem_rows import make_post_mortem
+from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"

@@ -11,10 +11,15 @@ from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from accounts.credentials import tokens
+from accounts.credentials.secrets import encrypt
 from accounts.models import Scope
+from storage import connections
+from storage.models import FilesPhase, FilesSession
 from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
-from tests.shared.post_mortem_rows import make_post_mortem
+from tests.portal.hostile_storage import CONNECTION, STORAGE, adopt, connect, create
+from tests.shared.datasets import dataset
+from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
 
@@ -103,6 +108,7 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(launch(repository=address) for address in REPOSITORIES),
     *(launch(metrics=at) for at in EXPOSITIONS),
     *(job(metrics=at) for at in EXPOSITIONS),
+    *(("PATCH", "workspaces/{id}/", {"metrics": at}) for at in EXPOSITIONS),
     *(job(after=after) for after in AFTER),
     *(job(writes=writes) for writes in of(
         7, [], "x", {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER}, {"volume": STRANGER, "path": "/x"},
@@ -135,6 +141,10 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "workspaces/{id}/clone/", {"name": name}) for name in NAMES[::3]),
     *(("POST", "workspaces/{id}/clone/", body) for body in of([], "x", 7, {"tenant": "second"}, {"env": {}})),
     ("POST", "workspaces/{id}/keep-alive/", {"for": "ever"}),
+    *(launch(idle_minutes=minutes) for minutes in of(-1, 0, 1.5, 10**30, "1h", [], {}, True)),
+    *(("GET", f"idle/report/?{query}", None) for query in (
+        "days=0", "days=31", "days=-1", "days=%00", "days=1e9", "minutes=0", "minutes=x", "minutes=99999999999",
+    )),
     *(job(distributed=one) for one in DISTRIBUTED),
     *(job(checkpoints=one) for one in of("home", [], {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER})),
     *(("GET", f"workspaces/{{id}}/metrics/?window={window}", None) for window in ("0h", "1e9m", "-1h", "%00")),
@@ -165,19 +175,22 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "estimate/", SIZED | sizes) for sizes in SIZES[:8]),
     *(("PATCH", "tenants/demo/members/bob/", {"role": role}) for role in ("king", "", None, 7, ["owner"])),
     *(("POST", "tenants/demo/members/", {"username": name}) for name in of("", None, "no\x00body", "nobody", 7, [])),
+    *STORAGE,
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A workspace of alice's, and a script of hers."""
+    """Things of alice's by their name in an address, a script of hers, and one of an admin, who adopts storage."""
 
-    workspace: str
+    there: dict[str, str]
     secret: str
+    admins: str
 
     def ask(self, method: str, path: str, body: bytes, kind: str = "application/json") -> Any:
-        client = Client(headers={"Authorization": f"Bearer {self.secret}"})
-        return client.generic(method, f"/api/v1/{path.replace('{id}', self.workspace)}", body, kind)
+        secret = self.admins if path == "volumes/adopt/" else self.secret
+        client = Client(headers={"Authorization": f"Bearer {secret}"})
+        return client.generic(method, f"/api/v1/{path.format(**self.there)}", body, kind)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +201,22 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
         _token, secret = tokens.issue(cast.alice.user, "test", scopes, None, 1)
         workspace = make_workspace(cast, cast.alice)
         make_post_mortem(workspace, id=workspace.pk)
-        yield Scene(str(workspace.pk), secret)
+        _token, admins = tokens.issue(cast.admin.user, "test", [Scope.READ, Scope.ADMIN], None, 1)
+        volume, opened = dataset(cast, "data"), dataset(cast, "open")
+        session = {
+            "by": cast.alice.user,
+            "writes": True,
+            "phase": FilesPhase.READY,
+            "token": encrypt("token"),
+        }
+        FilesSession.objects.create(volume=opened, host="127.0.0.1:9", **session)
+        there = {
+            "id": workspace,
+            "volume": volume,
+            "open": opened,
+            "connection": connections.create(cast.alice, "demo", CONNECTION | {"name": "mine"}),
+        }
+        yield Scene({name: str(row.pk) for name, row in there.items()}, secret, admins)
 
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
@@ -224,3 +252,11 @@ def test_another_content_type_is_refused(scene: Scene) -> None:
         answer = scene.ask("POST", "workspaces/", b"name=exp-1", kind)
         assert answer.status_code in (400, 415)
         assert answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("request_", [create(), connect(), adopt()])
+def test_what_hostile_ones_of_storage_differ_from_is_taken(
+    scene: Scene, request_: tuple[str, str, Any]
+) -> None:
+    method, path, body = request_
+    assert scene.ask(method, path, raw(body)).status_code == 201

@@ -9,6 +9,7 @@ from django.db import connection, connections
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from monitoring.alerts import driving
 from portal import task_broker
 from portal.task_broker import NotifyBroker
 from tests.shared.concurrency import elsewhere
@@ -48,6 +49,7 @@ def test_whoever_begins_to_serve_the_queue_says_so_once(
     broker: NotifyBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(task_broker, "beat_beside", lambda name: None)
+    monkeypatch.setattr(driving, "_stand_in", lambda: None)
     told: list[object] = []
     task_broker.began.connect(listener := lambda sender, **_: told.append(sender))
     broker.enqueue("first")

@@ -130,7 +130,8 @@ class PlayedApi:
         if "spec" in body:
             there["spec"].update(body["spec"])
         for part in ("labels", "annotations"):
-            there["metadata"].setdefault(part, {}).update(body.get("metadata", {}).get(part, {}))
+            merged = there["metadata"].get(part, {}) | body.get("metadata", {}).get(part, {})
+            there["metadata"][part] = {name: value for name, value in merged.items() if value is not None}
         return deepcopy(there)
 
     # --- actions of the cluster

@@ -11,6 +11,7 @@ import pytest
 
 from accounts.access import Actor
 from accounts.errors import Conflict, Invalid, NotAllowed
+from accounts.notices.models import Notice
 from clusters.api import Api
 from devcluster.testing.kube import Kube
 from devcluster.testing.waiting import until
@@ -125,6 +126,7 @@ def test_a_pvc_is_kept_and_read_only_until_its_owner_has_confirmed_what_is_in_it
     uid = (api.get(CLAIM, house.demo.namespace, name) or {})["metadata"]["uid"]
     volume = keep(adopted(house, claim=name), read_only)
     assert kept(volume, api) == ("Retain", ["ro"])
+    assert Notice.objects.get(kind="volume").user == house.alice.user
     assert (volume.size_mib, volume.access, volume.storage_class) == (128, "rwx", "net-shared")
     with pytest.raises(Conflict, match="looked at first"):
         sessions.start(house.alice, volume)

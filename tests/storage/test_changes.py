@@ -8,13 +8,15 @@ import pytest
 
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere, NotYet, Refusal
 from accounts.models import AuditEntry, Role, Tenant
+from accounts.notices.models import Notice
 from clusters.models import Cluster
 from quotas.allowed.storage import storage_of
 from quotas.models import TenantLimit
-from storage import access, changes
+from storage import access, changes, notices
 from storage.models import Volume
 from tests.cast import Cast
 from tests.shared.concurrency import at_once
+from tests.shared.datasets import dataset
 
 pytestmark = [pytest.mark.django_db]
 
@@ -109,6 +111,24 @@ def test_all_of_a_change_or_nothing(cast: Cast) -> None:
     volume = create(cast)
     assert refused(changes.change, cast.alice, volume, {"name": "new", "size_mib": 64}) == "cannot_shrink"
     assert changes.fresh(volume).name == "data"
+
+
+def test_a_new_owner_is_notified_until_they_hand_it_on(cast: Cast) -> None:
+    volume = dataset(cast, "data")
+    assert changes.transfer(cast.admin, volume, "bob")
+    (notice,) = Notice.objects.all()
+    assert (notice.user, notice.kind) == (cast.bob.user, "volume")
+    words = notices.describe(cast.bob.user, [notice])[notice.pk]
+    assert (words.path, words.is_past) == (f"/volumes/{volume.pk}/", False)
+    assert "admin" in words.text
+    volume.refresh_from_db()
+    assert changes.transfer(cast.bob, volume, "alice")
+    assert notices.describe(cast.bob.user, [notice])[notice.pk].is_past
+
+
+def test_who_takes_a_volume_needs_no_notice(cast: Cast) -> None:
+    assert changes.transfer(cast.alice, dataset(cast, "data", owner=cast.bob.user), "alice")
+    assert not Notice.objects.exists()
 
 
 def test_handing_on_needs_somebody_who_can_have_it(cast: Cast) -> None:

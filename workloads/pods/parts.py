@@ -29,6 +29,8 @@ EPHEMERAL_REQUEST_MIB = 1024
 EPHEMERAL_LIMIT_MIB = 10 * 1024
 ITSELF = ("localhost", "127.0.0.1", "::1")  # notebooks speak to their own server
 NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+EXPOSED = "berth.dev/metrics"
+SCRAPED = (EXPOSED, "prometheus.io/scrape", "prometheus.io/port", "prometheus.io/path")
 UNPRIVILEGED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
@@ -47,12 +49,14 @@ def metadata(wanted: Wanted) -> Body:
 
 
 def scraped(workload: Workload) -> dict[str, str]:
-    """Return the annotations by which Prometheus finds the figures of a pod: those that its usual set-up follows."""
+    """Return the annotations by which Prometheus finds the figures of a pod: those that its usual set-up follows.
+
+    EXPOSED says that they are Berth's: a service mesh sets the same names in pods that it takes in.
+    """
     at = workload.exposition
     if at is None:
         return {}
-    found = {"scrape": "true", "port": str(at.port), "path": at.path}
-    return {f"prometheus.io/{name}": value for name, value in found.items()}
+    return dict(zip(SCRAPED, (f"{at.port}{at.path}", "true", str(at.port), at.path), strict=True))
 
 
 def spec(wanted: Wanted, container: Body, start_files: str, grace_seconds: int) -> Body:

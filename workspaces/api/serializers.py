@@ -15,6 +15,7 @@ from workloads.longest import LONGEST_MINUTES
 from workloads.models import Image
 from workloads.serializers import (
     LARGEST_MIB,
+    ExpositionBody,
     ExpositionShape,
     MountBody,
     ReasonShape,
@@ -27,7 +28,7 @@ from workloads.serializers import (
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces.launch.launch import LaunchSpec
 from workspaces.models import Desired, Event, Phase, Step, Workspace
-from workspaces.runs.changes import Change, Lifetime
+from workspaces.runs.changes import Change, Lifetime, Metrics
 from workspaces.state.runs import next_size
 
 
@@ -80,6 +81,7 @@ class ChangeBody(SettingsBody):
         required=False,
         help_text="All that it mounts from the next start on, beside home and disk.",
     )
+    metrics = ExpositionBody(required=False, allow_null=True, help_text="At once. Null: nowhere.")
     new_disk = serializers.BooleanField(
         required=False,
         help_text="True: an empty disk instead of its own, which ties it to a node and stays as a volume. It must be "
@@ -133,6 +135,7 @@ def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
         idle=Lifetime(minutes=body["idle_minutes"]) if "idle_minutes" in body else None,
         notify=body.get("notify"),
         volumes=wishes_of(body["volumes"]) if "volumes" in body else None,
+        metrics=Metrics(at=exposition_of(body)) if "metrics" in body else None,
         new_disk=body.get("new_disk", False),
     )
 

@@ -25,7 +25,9 @@ from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
 from workloads import longest
 from workloads.asking import check_name
+from workloads.models import Exposition
 from workloads.sizes.sizing import Size, SizeAsked, resolve
+from workspaces import enqueue
 from workspaces.access import require_own
 from workspaces.launch.launch import check_disk, name_taken, needs, refuse_beyond_storage
 from workspaces.models import Desired, Phase, Workspace
@@ -41,6 +43,11 @@ class Lifetime:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Metrics:
+    at: Exposition | None  # None: nowhere
+
+
+@dataclass(frozen=True, kw_only=True)
 class Change:
     """Requested values. None: leave as it is."""
 
@@ -51,12 +58,13 @@ class Change:
     idle: Lifetime | None = None  # how long it may be idle
     notify: bool | None = None
     volumes: Sequence[MountWish] | None = None
+    metrics: Metrics | None = None
     new_disk: bool = False  # an empty one instead of its own, which ties it to a node
 
     @property
     def named(self) -> dict[str, object]:
         """Requested fields, and the new name, for the audit trail."""
-        fields = ("size", "disk_mib", "lifetime", "idle", "notify", "volumes")
+        fields = ("size", "disk_mib", "lifetime", "idle", "notify", "volumes", "metrics")
         names = [name for name in fields if getattr(self, name) is not None]
         names += ["new_disk"] if self.new_disk else []
         return {"changed": names} | ({"name": self.name} if self.name is not None else {})
@@ -80,6 +88,7 @@ def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
                 wanted.notify is not None and _notify(row, wanted.notify),
                 wanted.volumes is not None and _mount(actor, row, wanted.volumes),
                 wanted.new_disk and _leave_disk(row),
+                wanted.metrics is not None and _expose(row, wanted.metrics),
             ]
             return any(changed)
     except IntegrityError as error:
@@ -241,6 +250,19 @@ def _notify(row: Workspace, notify: bool) -> bool:
     changed = row.notify != notify
     row.notify = notify
     return changed
+
+
+def _expose(row: Workspace, wanted: Metrics) -> bool:
+    """Change where its program serves figures. The pod of its run is told by the next look."""
+    if row.exposition == wanted.at:
+        return False
+    row.metrics_port, row.metrics_path = (wanted.at.port, wanted.at.path) if wanted.at else (None, "")
+    if wanted.at is None:
+        add_event(row, "metrics_removed")
+    else:
+        add_event(row, "metrics_changed", port=wanted.at.port, path=wanted.at.path)
+    enqueue.reconcile([row.pk])
+    return True
 
 
 def _mount(actor: Actor, row: Workspace, volumes: Sequence[MountWish]) -> bool:

@@ -102,6 +102,8 @@ LINES: dict[str, Line] = {
     "remounted_later": Line(
         _("The volumes that it mounts change at its next start."), _("Restart it to mount them now.")
     ),
+    "metrics_changed": Line(_("Prometheus is told to read its metrics at port %(port)s, path %(path)s.")),
+    "metrics_removed": Line(_("Prometheus is no longer told to read its metrics.")),
     "volumes_stay": Line(_("It keeps the volumes that it mounts.")),
     "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
     "disk_left": Line(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from django.db import OperationalError, connections
 from clusters import signals
 from clusters.api import Api
 from clusters.labels import RUN, instance_selector
-from clusters.models import Cluster, Installation, Node, PodUsage, Watcher
+from clusters.models import Cluster, Installation, Node, PartPod, PodUsage, Watcher
 from clusters.watch.announcements import Announcements
 from clusters.watch.fleet import Fleet
 from clusters.watch.watcher import is_relevant_event
@@ -137,6 +138,32 @@ def test_rows_follow_the_cluster(
         api.delete("Pod", namespace, name, grace_seconds=0)
     until(lambda: not PodUsage.objects.filter(namespace=namespace).exists())
     until(lambda: ("DELETED", "ours") in changes(heard, "Pod"))
+
+
+def test_a_pod_of_a_part_has_a_row_until_it_goes_and_a_tenants_has_none(
+    cluster: Cluster, api: Api, namespace: str, fleet: Fleet
+) -> None:
+    system = f"system-{uuid.uuid4().hex[:8]}"
+    api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": system}})
+    for where, name, chosen in (
+        (system, "coredns-1", {}),
+        (system, "coredns-2", {"lab": "nowhere"}),
+        (namespace, "coredns-1", {}),
+    ):
+        body = pod(where, name, {})
+        body["spec"] |= {"nodeSelector": chosen}
+        body["spec"]["containers"][0]["image"] = "registry.k8s.io/coredns/coredns:v1.11.1"
+        api.create(body)
+    until(lambda: PartPod.objects.filter(ready=True).exists())
+    until(lambda: PartPod.objects.filter(ready=False, detail__contains="nodes are available").exists())
+    rows = {row.name: row for row in PartPod.objects.filter(part="CoreDNS", namespace=system)}
+    assert PartPod.objects.count() == len(rows) == 2
+    assert (rows["coredns-1"].version, bool(rows["coredns-1"].node)) == ("v1.11.1", True)
+    assert rows["coredns-2"].unready_since
+    for name in rows:
+        api.delete("Pod", system, name, grace_seconds=0)
+    until(lambda: not PartPod.objects.exists())
+    api.delete("Namespace", "", system)
 
 
 def test_the_first_lists_are_one_relist(

@@ -57,7 +57,7 @@ def receiver() -> Iterator[Receiver]:
             self.end_headers()
             self.wfile.write(kept.answer)
 
-        do_GET = do_POST = handle_any
+        do_GET = do_POST = handle_any  # noqa: N815  (names of http.server)
 
         def log_message(self, *_: Any) -> None:
             pass

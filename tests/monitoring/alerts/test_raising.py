@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from accounts.errors import Conflict
 from accounts.models import AuditEntry
@@ -226,8 +227,6 @@ def test_an_alert_that_becomes_critical_reaches_who_wants_only_critical(cast: Ca
 
 
 def test_open_troubles_are_alerts(cast: Cast) -> None:
-    from django.utils import timezone
-
     of = {"cluster": cast.cluster, "since": timezone.now()}
     Trouble.objects.create(
         about="node", subject="gpu-1", node="gpu-1", code="node_lost", takes_out=True, **of
@@ -240,6 +239,21 @@ def test_open_troubles_are_alerts(cast: Cast) -> None:
     lost, full = alert(code="node_lost"), alert(code="volume_nearly_full")
     assert lost.severity == Severity.CRITICAL and lost.pools == [str(cast.pool.pk)] and lost.tenant is None
     assert full.severity == Severity.WARNING and full.tenant == cast.demo
-    Trouble.objects.update(ended_at=timezone.now())
+    Trouble.objects.update(ended_at=timezone.now() - timedelta(seconds=21))
     raising.look()
     assert set(Alert.objects.values_list("state", flat=True)) == {"resolved"}
+
+
+def test_a_trouble_that_is_over_before_the_next_pass_is_told_and_shown(
+    cast: Cast, mailing: MailServer
+) -> None:
+    now = timezone.now()
+    Trouble.objects.create(
+        cluster=cast.cluster, about="node", subject="n", node="n", code="node_lost", since=now, ended_at=now
+    )
+    raising.look()
+    assert alert().state == "firing" and told(alert().pk) == [("firing", "waiting")]
+    Trouble.objects.update(ended_at=now - timedelta(seconds=21))
+    AlertDelivery.objects.update(attempts=1, state="sent", due_at=None)
+    raising.look()
+    assert alert().state == "resolved" and told(alert().pk) == [("firing", "sent"), ("resolved", "waiting")]

@@ -1,4 +1,4 @@
-"""Exact requests for each way, and what counts as an answer. Signatures were computed by hand from the vendors' rules."""
+"""Exact requests for each way, and what counts as an answer. Signatures are computed anew by the vendors' rules."""
 
 from __future__ import annotations
 

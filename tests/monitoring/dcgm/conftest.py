@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.fault:
             self.server.fault(self)
         else:
-            send(self, 200, answer(self.server.told.get(query.partition("[")[0], [])))
+            send(self, 200, answer(self.server.told.get(query.rpartition("[")[0], [])))
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Log nothing."""

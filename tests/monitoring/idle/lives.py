@@ -33,18 +33,20 @@ def flat(value: float | None) -> ByMinute:
 class Life:
     """A ready workspace since NOON, whose minutes are counted from there."""
 
-    def __init__(self, cast: Cast, patch: pytest.MonkeyPatch, **changes: Any) -> None:
-        self.cast, self.now = cast, NOON
+    def __init__(
+        self, cast: Cast, patch: pytest.MonkeyPatch, *, begin: datetime = NOON, **changes: Any
+    ) -> None:
+        self.cast, self.now, self.begin = cast, begin, begin
         self.said: list[str] = []
         patch.setattr("django.utils.timezone.now", lambda: self.now)
-        self.workspace = make_workspace(cast, cast.bob, **{"ready_at": NOON, **changes})
+        self.workspace = make_workspace(cast, cast.bob, **{"ready_at": begin, **changes})
         self.answers: Callable[[int], Inside | None] = lambda minute: QUIET
         self.looks_at: Callable[[int], bool] = lambda minute: True
         self.deeds: dict[int, Callable[[], object]] = {}
 
     @property
     def minute(self) -> int:
-        return int((self.now - NOON) / MINUTE)
+        return int((self.now - self.begin) / MINUTE)
 
     def measures(
         self, minutes: int, *, gpu: ByMinute | None = None, cpu: ByMinute | None = None, gpus: int = 1
@@ -58,15 +60,15 @@ class Life:
         devices = [TrackIdentity(cluster, "gpu-1", f"GPU-{n}", f"GPU {n}", runs) for n in range(gpus)]
         samples = []
         for second in range(0, minutes * 60, 30):
-            at, minute = NOON.timestamp() + second, second // 60
+            at, minute = self.begin.timestamp() + second, second // 60
             lines = [(pod, cpu(minute)), *((device, gpu(minute)) for device in devices)]
             samples += [Sample(of, at, use, 1000) for of, use in lines if use is not None]
         put(samples)
 
-    def lives(self, minutes: int) -> int | None:
-        """Look once a minute. Return the minute in which it was stopped; None: it lives."""
-        for minute in range(self.minute, minutes):
-            self.now = FIRST + minute * MINUTE
+    def lives(self, minutes: int, *, every: int = 1) -> int | None:
+        """Look every so many minutes. Return the minute in which it was stopped; None: it lives."""
+        for minute in range(self.minute, minutes, every):
+            self.now = self.begin + minute * MINUTE + (FIRST - NOON)
             if deed := self.deeds.get(minute):
                 deed()
             if self.looks_at(minute):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
+import pytest
 from django.utils import timezone
 
 from clusters.models import Gpu, Node
@@ -17,15 +19,21 @@ from jobs.models import Attempt, Job
 from monitoring.models import AgentState, OomKill, PostMortem, SeenPod, Trouble, XidEvent
 from monitoring.post_mortems import filling, pods
 from quotas import admission
+from quotas.models import Claim
 from storage.models import Mount
 from tests.cast import Cast
-from tests.jobs.played_jobs import PlayedJobs
 from tests.shared.driving_jobs import RUNS, submitted
 from tests.shared.log_rows import make_stream, write
 from tests.shared.looking import PlayedMirror
-from tests.workspaces.play import Play
+from tests.shared.looking import look as look_at_workspace
+from tests.shared.played.jobs import PlayedJobs
+from tests.shared.played_api import PlayedApi
 from workloads.logs.models import LogChunk, LogStream
 from workloads.pods.wanted import Shared
+from workloads.sizes.sizing import SizeAsked
+from workspaces import enqueue
+from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.models import Workspace
 
 NODE = "gpu-1"
 GPU = "GPU-00000000-0000-4000-8000-000000000000"
@@ -53,7 +61,7 @@ class JobPlay:
         self.cast, self.api = cast, PlayedJobs()
         tells(cast, self.api)
         self.mirror = PlayedMirror(self.api)
-        self.job = submitted(cast, **({"retries": 0, "ends": RUNS} | changes))
+        self.job = submitted(cast, ends=RUNS, **({"retries": 0} | changes))
         self.goes_on(8)
 
     def goes_on(self, rounds: int = 4) -> Job:
@@ -83,11 +91,40 @@ class JobPlay:
         return self.goes_on()
 
 
-def workspace_play(cast: Cast, api: Any) -> Play:
-    tells(cast, api)
-    play = Play(cast, api)
-    play.begin_ready()
-    return play
+class WorkspacePlay:
+    """A ready workspace of alice's on the node, one look after the other."""
+
+    def __init__(self, cast: Cast) -> None:
+        self.cast, self.api = cast, PlayedApi()
+        tells(cast, self.api)
+        self.mirror = PlayedMirror(self.api)
+        size = SizeAsked(flavor="a100-1")
+        self.id = launch(cast.alice, LaunchSpec(tenant="demo", name="exp", image="jupyter", size=size)).pk
+        self.until(lambda row: row.phase == "ready")
+
+    @property
+    def row(self) -> Workspace:
+        return Workspace.objects.get(pk=self.id)
+
+    @property
+    def pod(self) -> dict[str, Any]:
+        return self.api.of("Pod")[0]
+
+    def until(self, done: Callable[[Workspace], bool]) -> Workspace:
+        """Look until `done`. The cluster takes all its steps between two looks."""
+        for _ in range(30):
+            if Claim.objects.filter(state=Claim.State.WAITING).exists():
+                admission.admit(self.cast.pool.pk)
+            enqueue.reconcile([self.id])
+            look_at_workspace(self.id, self.mirror)
+            if done(row := self.row):
+                return row
+            self.api.settle()
+        pytest.fail(f"still {self.row.phase} {self.row.ending}: {self.row.message_code}")
+
+    def ends(self, run: UUID | None) -> Workspace:
+        """Look until the run is over, or is being taken down."""
+        return self.until(lambda row: row.run != run or bool(row.ending))
 
 
 def event(cast: Cast, pod: dict[str, Any], reason: str, message: str, kind: str = "Warning") -> None:
@@ -136,6 +173,7 @@ def logged(cast: Cast, kind: str, holder: UUID, run: UUID, *texts: str) -> LogSt
 
 def filled(run: UUID | None, *, age: timedelta = timedelta(seconds=70)) -> PostMortem:
     """Return the record as it is after its looks."""
+    assert run is not None
     PostMortem.objects.filter(pk=run).update(due_at=timezone.now())
     then = timezone.now() + age
     with patch.object(timezone, "now", lambda: then):
@@ -147,5 +185,5 @@ def forget_the_cluster(api: Any) -> None:
     """Let nothing be left that a record could be made from: objects, reports, logs, mounts, and the node itself."""
     api.objects.clear()
     for model in (SeenPod, OomKill, XidEvent, Trouble, AgentState, Gpu, LogChunk, LogStream, Mount):
-        model.objects.all().delete()  # type: ignore[attr-defined]
+        model.objects.all().delete()
     Node.objects.all().delete()

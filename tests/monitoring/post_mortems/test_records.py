@@ -19,17 +19,16 @@ from tests.monitoring.post_mortems.ends import (
     GPU,
     NODE,
     JobPlay,
+    WorkspacePlay,
     event,
     filled,
     forget_the_cluster,
     held_by,
     logged,
     watched_node,
-    workspace_play,
 )
 from tests.shared.clients import script
-from tests.shared.played_api import PlayedApi
-from workspaces.models import Workspace
+from workspaces.runs import lifecycle
 
 pytestmark = pytest.mark.django_db
 
@@ -110,8 +109,8 @@ def test_exit_1_without_words_is_told_as_that(cast: Cast, read: Read) -> None:
 
 def test_an_evicted_workspace(cast: Cast, read: Read) -> None:
     watched_node(cast)
-    play = workspace_play(cast, PlayedApi())
-    run, pod = play.row.run, play.pod()
+    play = WorkspacePlay(cast)
+    run, pod = play.row.run, play.pod
     logged(cast, "workspace", play.id, run or play.id, "[I] kernel started")
     event(cast, pod, "Evicted", 'Usage of EmptyDir volume "tmp" exceeds the limit "10Gi".')
     pod["status"] = {
@@ -159,8 +158,8 @@ def test_an_xid_of_somebody_elses_gpu_is_not_in_the_record(cast: Cast, read: Rea
 
 def test_a_lost_node(cast: Cast, read: Read) -> None:
     watched_node(cast)
-    play = workspace_play(cast, PlayedApi())
-    run, pod = play.row.run, play.pod()
+    play = WorkspacePlay(cast)
+    run, pod = play.row.run, play.pod
     silent = {
         "Ready": {"status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting"}
     }
@@ -177,7 +176,7 @@ def test_a_lost_node(cast: Cast, read: Read) -> None:
     ]
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     play.api.put(pod)
-    play.until(lambda row: row.run != run or row.ending != "")
+    play.ends(run)
     body = stays(read, play.api, filled(run))
     assert (body["happened"], body["verdict"]["code"]) == ("interrupted", "node_lost")
     assert body["node_then"]["conditions"][0]["status"] == "Unknown"
@@ -185,14 +184,14 @@ def test_a_lost_node(cast: Cast, read: Read) -> None:
 
 
 def test_a_deleted_namespace(cast: Cast, read: Read) -> None:
-    play = workspace_play(cast, PlayedApi())
+    play = WorkspacePlay(cast)
     run = play.row.run
     (namespace,) = play.api.of("Namespace")
     namespace["metadata"]["finalizers"] = ["kubernetes"]
     play.api.mark_deleted(namespace)
     for pod in play.api.of("Pod"):
         play.api.mark_deleted(pod)
-    play.until(lambda row: row.run != run or row.ending != "", between=play.api.settle)
+    play.ends(run)
     body = stays(read, play.api, filled(run))
     assert (body["happened"], body["verdict"]["code"]) == ("interrupted", "namespace_deleted")
 
@@ -226,7 +225,7 @@ def test_a_fault_of_the_record_ends_no_transaction_of_an_end(
 
 
 def test_what_a_person_asked_for_leaves_no_record(cast: Cast) -> None:
-    play = workspace_play(cast, PlayedApi())
-    play.stop()
-    assert Workspace.objects.get(pk=play.id).phase == "stopped"
+    play = WorkspacePlay(cast)
+    lifecycle.stop(cast.alice, play.row)
+    play.until(lambda row: row.phase == "stopped")
     assert PostMortem.objects.count() == 0

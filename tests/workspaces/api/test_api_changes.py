@@ -258,7 +258,11 @@ def test_keep_alive_is_remembered_and_tells_nothing_while_no_stop_was_announced(
 
 def test_keep_alive_takes_an_announced_stop_back(cast: Cast) -> None:
     now = timezone.now()
-    soon = {"idle_since": now, "idle_warned_at": now, "idle_stops_at": now + timedelta(minutes=5)}
+    soon: dict[str, Any] = {
+        "idle_since": now,
+        "idle_warned_at": now,
+        "idle_stops_at": now + timedelta(minutes=5),
+    }
     workspace = make_workspace(cast, cast.bob, **soon)
     answer = ask(script(cast.bob), "POST", f"workspaces/{workspace.pk}/keep-alive/")
     assert (answer.status_code, answer.json()["idle"]["stops_at"]) == (202, None)
@@ -269,3 +273,39 @@ def test_what_does_not_run_cannot_be_kept_alive(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, Phase.STOPPED)
     answer = ask(script(cast.bob), "POST", f"workspaces/{workspace.pk}/keep-alive/")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "not_running")
+
+
+# --- Metrics
+
+
+def announced(play: Play) -> dict[str, str]:
+    annotations = play.pod()["metadata"].get("annotations") or {}
+    return {name: value for name, value in annotations.items() if name.startswith("prometheus.io/")}
+
+
+def test_the_place_of_metrics_changes_while_it_runs(play: Play) -> None:
+    run = play.begin_ready().run
+    owner = script(play.cast.alice)
+    for port in (9090, 9091):
+        body = {"metrics": {"port": port, "path": "/figures"}}
+        shown = ask(owner, "PATCH", f"workspaces/{play.row.pk}/", body).json()
+        assert (shown["metrics"], shown["pending_restart"]) == (body["metrics"], [])
+        play.look()
+        assert announced(play) == {
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": str(port),
+            "prometheus.io/path": "/figures",
+        }
+    assert ask(owner, "PATCH", f"workspaces/{play.row.pk}/", {"metrics": None}).json()["metrics"] is None
+    play.look()
+    assert announced(play) == {}
+    assert (play.row.phase, play.row.run) == ("ready", run)
+    assert [play.told(code) for code in ("metrics_changed", "metrics_removed")] == [2, 1]
+
+
+def test_what_others_announce_in_a_pod_stays(play: Play) -> None:
+    play.begin_ready()
+    mesh = {"prometheus.io/scrape": "true", "prometheus.io/port": "15020"}
+    play.pod()["metadata"].setdefault("annotations", {}).update(mesh)
+    play.look()
+    assert announced(play) == mesh

@@ -1,0 +1,244 @@
+"""Messages against a real mail server and a real HTTP server: what goes where, how often, and what if it fails."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import b64encode
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
+from accounts.models import AuditEntry
+from monitoring.alerts import actions, heartbeat, routes, sending
+from monitoring.models import AlertDelivery, AlertRoute
+from tests.accounts.smtp import MailServer
+from tests.cast import Cast
+from tests.monitoring.alerts.receiver import Receiver
+from tests.monitoring.alerts.stage import Firings, alert, later, look, send
+
+pytestmark = pytest.mark.django_db
+MINUTE = timedelta(minutes=1)
+
+
+def route(cast: Cast, hook: Receiver, **more: Any) -> AlertRoute:
+    return routes.create(
+        cast.admin, {"name": "hook", "way": "webhook", "address": hook.url, "secret": "s3cret", **more}
+    )
+
+
+def test_an_alert_reaches_mail_and_webhook_once(
+    cast: Cast, firings: Firings, mailing: MailServer, hook: Receiver
+) -> None:
+    route(cast, hook)
+    firings.add(cluster_id=cast.cluster.pk)
+    look()
+    for _ in range(3):
+        send()
+        look()
+    (got,), (mail,) = hook.got, mailing.messages
+    (told,) = got.json["alerts"]
+    assert (told["code"], told["occasion"], told["names"]) == ("node_lost", "firing", ["gpu-1"])
+    digest = hmac.new(
+        b"s3cret",
+        f"{got.headers['webhook-id']}.{got.headers['webhook-timestamp']}.".encode() + got.body,
+        hashlib.sha256,
+    ).digest()
+    assert got.headers["webhook-signature"] == "v1," + b64encode(digest).decode()
+    text = mail.get_body(("plain",))
+    assert mailing.recipients == [cast.admin.user.email] and text and "gpu-1" in text.get_content()
+    assert set(AlertDelivery.objects.values_list("state", flat=True)) == {"sent"}
+
+
+def test_what_is_over_is_told_to_who_was_told(cast: Cast, firings: Firings, hook: Receiver) -> None:
+    route(cast, hook)
+    one = firings.add()
+    look()
+    send()
+    firings.end(one)
+    look()
+    send(2 * MINUTE)
+    assert [got.json["alerts"][0]["occasion"] for got in hook.got] == ["firing", "resolved"]
+
+
+def test_alerts_that_begin_together_go_together(
+    cast: Cast, firings: Firings, mailing: MailServer, hook: Receiver
+) -> None:
+    route(cast, hook)
+    for code in ("node_lost", "gpu_lost", "agent_silent", "network_plugin_down"):
+        firings.add(1, code)
+    look()
+    send()
+    assert len(hook.got) == len(mailing.messages) == 1 and len(hook.got[0].json["alerts"]) == 4
+
+
+def test_a_route_gets_no_more_than_four_messages_a_minute(
+    cast: Cast, firings: Firings, hook: Receiver
+) -> None:
+    route(cast, hook)
+    for second in range(60):
+        firings.add(second, f"code_{second}")
+        look()
+        send(timedelta(seconds=1))
+    assert len(hook.got) <= 4
+    send(timedelta(seconds=25))
+    assert len(hook.got) <= 5
+    assert sum(len(got.json["alerts"]) for got in hook.got) == 60
+
+
+def test_a_receiver_that_is_away_is_tried_again_with_the_same_id_and_given_up_after_a_day(
+    cast: Cast, firings: Firings, hook: Receiver
+) -> None:
+    route(cast, hook)
+    firings.add()
+    look()
+    hook.status = 503
+    for pause in (10, 15, 30, 60):
+        send(timedelta(seconds=pause))
+    assert len(hook.got) == 4 and len({got.headers["webhook-id"] for got in hook.got}) == 1
+    row = AlertDelivery.objects.get()
+    assert (row.state, row.status_code, row.attempts) == ("waiting", 503, 4)
+    send(timedelta(days=1))
+    assert AlertDelivery.objects.get().state == "given_up"
+    assert "deep-secret" not in AlertDelivery.objects.get().error
+
+
+def test_what_has_to_be_tried_again_delays_nothing_else(cast: Cast, firings: Firings, hook: Receiver) -> None:
+    route(cast, hook)
+    firings.add()
+    look()
+    hook.status = 500
+    send()
+    hook.status = 200
+    firings.add(2, "gpu_lost")
+    look()
+    send(timedelta(seconds=11))
+    send(timedelta(seconds=11))
+    told = [one["code"] for got in hook.got[1:] for one in got.json["alerts"]]
+    assert sorted(told) == ["gpu_lost", "node_lost"]
+
+
+def test_nothing_is_sent_while_it_is_silenced(cast: Cast, firings: Firings, hook: Receiver) -> None:
+    route(cast, hook)
+    firings.add()
+    look()
+    actions.silence(cast.admin, alert(), 30)
+    send()
+    assert not hook.got
+    later(31 * MINUTE)
+    look()
+    send()
+    assert len(hook.got) == 1
+
+
+def test_a_message_that_another_worker_sends_is_left_to_it(
+    cast: Cast, firings: Firings, hook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route(cast, hook)
+    firings.add()
+    look()
+    later(timedelta(seconds=10))
+    batch = sending.take()
+    assert batch and sending.take() is None
+    sending.deliver(batch)
+    sending.deliver(batch)
+    assert len(hook.got) == 1
+
+
+def test_a_test_arrives_at_once_and_is_bounded(cast: Cast, mailing: MailServer, hook: Receiver) -> None:
+    to_hook = route(cast, hook)
+    routes.test(cast.admin, to_hook)
+    look()
+    routes.test(cast.admin, AlertRoute.objects.get(way="admins"))
+    send(timedelta(0))
+    assert hook.got[0].json["alerts"][0]["occasion"] == "test" and len(mailing.messages) == 1
+    hook.status = 500
+    for _ in range(routes.MOST_WAITING_TESTS):
+        routes.test(cast.admin, to_hook)
+    with pytest.raises(Conflict):
+        routes.test(cast.admin, to_hook)
+
+
+def test_a_refused_mail_keeps_the_servers_words(cast: Cast, firings: Firings, mailing: MailServer) -> None:
+    mailing.replies["RCPT"] = "550 no such person"
+    firings.add()
+    look()
+    send()
+    row = AlertDelivery.objects.get()
+    assert (row.state, row.status_code) == ("waiting", 550) and "no such person" in row.error
+
+
+def test_addresses_are_encrypted_and_never_given_back(cast: Cast, hook: Receiver) -> None:
+    from monitoring.alerts.representation import route_json
+
+    made = route(cast, hook)
+    routes.change(cast.admin, made, {"name": "other", "secret": "deep-secret-2"})
+    shown = str(route_json(AlertRoute.objects.get())) + str(
+        list(AuditEntry.objects.values_list("data", flat=True))
+    )
+    assert "deep-secret" not in shown + str(AlertRoute.objects.values().get()) and "s3cret" not in shown
+
+
+def test_an_owners_route_gets_only_their_tenants_alerts_and_stays_outside(
+    cast: Cast, firings: Firings, hook: Receiver
+) -> None:
+    made = routes.create(
+        cast.alice, {"name": "mine", "way": "webhook", "address": hook.url, "tenant": "demo"}
+    )
+    firings.add(1, tenant_id=cast.second.pk)
+    firings.add(2)
+    firings.add(3, tenant_id=cast.demo.pk)
+    look()
+    send()
+    row = AlertDelivery.objects.get()
+    assert row.alert and row.alert.tenant == cast.demo
+    assert row.state == "waiting" and row.error and not hook.got  # it is an address of this machine
+    with pytest.raises(NotAllowed):
+        routes.change(cast.alice, made, {"may_reach_inside": True})
+    routes.change(cast.admin, made, {"may_reach_inside": True})
+    send()
+    assert len(hook.got) == 1
+
+
+def test_who_may_make_routes(cast: Cast) -> None:
+    wanted = {"name": "x", "way": "webhook", "address": "https://x.test/", "tenant": "demo"}
+    for actor, refusal in ((cast.bob, NotAllowed), (cast.carol, NotThere)):
+        with pytest.raises(refusal):
+            routes.create(actor, wanted)
+    with pytest.raises(NotAllowed):
+        routes.create(cast.alice, wanted | {"tenant": None})
+    with pytest.raises(Invalid):
+        routes.create(cast.alice, wanted | {"way": "mail", "address": "carol@example.org"})
+    assert routes.create(cast.alice, wanted | {"way": "mail", "address": "bob@example.org"}).host
+    for _ in range(routes.MOST_OF_A_TENANT - 1):
+        routes.create(cast.alice, wanted)
+    with pytest.raises(Invalid):
+        routes.create(cast.alice, wanted)
+
+
+def test_the_default_route_is_disabled_and_not_deleted(cast: Cast) -> None:
+    look()
+    default = AlertRoute.objects.get()
+    with pytest.raises(Conflict):
+        routes.delete(cast.admin, default)
+    assert routes.change(cast.admin, default, {"enabled": False})
+    look()
+    assert not AlertRoute.objects.get().is_enabled
+
+
+def test_a_heartbeat_calls_its_address_every_few_minutes(cast: Cast, hook: Receiver) -> None:
+    made = routes.create(
+        cast.admin, {"name": "alive", "way": "heartbeat", "address": hook.url, "every_minutes": 2}
+    )
+    assert heartbeat.due() == [made.pk] and heartbeat.due() == []
+    heartbeat.beat(made.pk)
+    assert [got.method for got in hook.got] == ["GET"] and AlertRoute.objects.get().last_beat_at
+    later(2 * MINUTE)
+    assert heartbeat.due() == [made.pk]
+    hook.status = 404
+    heartbeat.beat(made.pk)
+    row = AlertRoute.objects.get()
+    assert row.beat_error and row.last_beat_at and row.last_beat_at < timezone.now() - MINUTE
