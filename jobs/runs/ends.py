@@ -11,6 +11,7 @@ from typing import Any
 from clusters.pods.ends import end_proven
 from jobs.models import Job
 from workloads.pods.status import (
+    DELETED,
     Object,
     container_status,
     end_reason,
@@ -83,7 +84,7 @@ def end_of(job: Job, pods: Sequence[Object], kept: Object | None) -> End:
     pod = first_to_blame(pods)
     if pod is None:
         return End(Result.AGAIN, "ended_from_outside", data={"reason": "Deleted"})
-    reason, code = end_reason(pod), terminated(pod).get("exitCode")
+    reason, code = why_ended(pod), terminated(pod).get("exitCode")
     if rejected(pod):
         why = explain_trouble("container", f"{reason}: {pod['status'].get('message', '')}").diagnosis
         return End(Result.REQUEUE, why.code, data=why.data)
@@ -182,5 +183,18 @@ def ended_by_its_node(pod: Object) -> bool:
 
 
 def is_disrupted(pod: Object) -> bool:
+    return disruption(pod) is not None
+
+
+def disruption(pod: Object) -> Object | None:
+    """Return the condition of a pod that was evicted, preempted, or lost with its node."""
     conditions = pod.get("status", {}).get("conditions") or []
-    return any(one["type"] == "DisruptionTarget" and one["status"] == "True" for one in conditions)
+    ours = (one for one in conditions if one["type"] == "DisruptionTarget" and one["status"] == "True")
+    return next(ours, None)
+
+
+def why_ended(pod: Object) -> str:
+    """Return the reason of an end. Of a deletion, Kubernetes says whose it was if it was a disruption."""
+    reason = end_reason(pod)
+    told = str((disruption(pod) or {}).get("reason") or "")
+    return told or reason if reason == DELETED else reason

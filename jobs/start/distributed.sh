@@ -25,13 +25,14 @@ wait_for_name() {
   done
 }
 
-# torchrun_it COMMAND...: a command that is torchrun itself reads the same from PET_*
+# torchrun_it COMMAND...: a command that is torchrun itself reads the same from PET_*. Before 2.0, torchrun knows its
+# options with underscores only; later ones take both.
 torchrun_it() {
   export PET_NODE_RANK="$NODE_RANK"
   case ${1##*/} in torchrun) exec "$@" ;; esac
-  case $1 in -* | *.py) ;; *) set -- --no-python "$@" ;; esac
-  set -- --nnodes "$PET_NNODES" --nproc-per-node "$PET_NPROC_PER_NODE" --node-rank "$NODE_RANK" \
-    --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" "$@"
+  case $1 in -* | *.py) ;; *) set -- --no_python "$@" ;; esac
+  set -- --nnodes "$PET_NNODES" --nproc_per_node "$PET_NPROC_PER_NODE" --node_rank "$NODE_RANK" \
+    --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" "$@"
   if command -v torchrun >/dev/null; then
     exec torchrun "$@"
   fi

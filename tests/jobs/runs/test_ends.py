@@ -58,7 +58,7 @@ def pod(
     if reason:
         status |= {"reason": reason, "message": reason}
     if disrupted:
-        status["conditions"] = [DISRUPTED]
+        status["conditions"] = [dict(DISRUPTED)]
     return {"metadata": metadata, "spec": {"nodeName": f"node-{index}"}, "status": status}
 
 
@@ -104,6 +104,14 @@ def test_a_lost_node_or_an_eviction_is_the_cause_though_others_failed_before(los
 def test_a_pod_that_its_node_rejected_sends_all_back_to_the_queue() -> None:
     rejected = pod(1, None, reason="OutOfcpu")
     assert end_of(job(), [pod(0, 143, 11, deleted=10), rejected], None).result == Result.REQUEUE
+
+
+def test_an_eviction_says_by_what_it_was() -> None:
+    drained = pod(1, 143, 12, deleted=10, disrupted=True)
+    drained["status"]["conditions"][0] |= {"reason": "EvictionByEvictionAPI"}
+    assert end_of(job(), [pod(0, 1, 10), drained], None).data == {"reason": "EvictionByEvictionAPI"}
+    deleted = pod(1, 143, 12, deleted=10)
+    assert end_of(job(), [pod(0), deleted], None).data == {"reason": "Deleted"}
 
 
 def test_pods_that_somebody_deleted_cost_no_retry() -> None:

@@ -78,14 +78,14 @@ def test_a_signal_is_lost_at_no_moment_of_a_start(shell: str) -> None:
 @pytest.mark.parametrize(
     ("words", "taken"),
     [
-        (("python", "train.py", "--lr", "1"), "--no-python python train.py --lr 1"),
+        (("python", "train.py", "--lr", "1"), "--no_python python train.py --lr 1"),
         (("train.py", "--lr", "1"), "train.py --lr 1"),
         (("-m", "package.train"), "-m package.train"),
     ],
 )
 def test_torchrun_is_told_of_all_nodes(tmp_path: Path, words: tuple[str, ...], taken: str) -> None:
     done = torchrun(tmp_path, *words)
-    options = "--nnodes 2 --nproc-per-node 4 --node-rank 1 --master-addr 127.0.0.1 --master-port 29500"
+    options = "--nnodes 2 --nproc_per_node 4 --node_rank 1 --master_addr 127.0.0.1 --master_port 29500"
     assert done == f"1 {options} {taken}"
 
 
