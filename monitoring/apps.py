@@ -10,13 +10,11 @@ class MonitoringConfig(AppConfig):
         from accounts.trail import trail_words as trail
         from clusters.doctor import examination, proving
         from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
-        from jobs import changing as of_jobs
         from quotas.accounting import used
         from workloads import devices as of_runs
-        from workspaces.state import live as of_workspaces
 
         from . import doctor, trail_words
-        from .alerts import driving, monitored
+        from .alerts import driving, own_parts, sources, troubles
         from .dcgm import readings
         from .drift import looks
         from .figures import busy, devices, pods, thinning
@@ -26,8 +24,6 @@ class MonitoringConfig(AppConfig):
         from .isolation import proof, queries
         from .isolation import steps as isolation
         from .parts import looks as parts
-        from .post_mortems import filling, opening
-        from .post_mortems import pods as seen
         from .validation import steps
 
         trail.register(trail_words.KINDS, trail_words.DONE)
@@ -50,11 +46,25 @@ class MonitoringConfig(AppConfig):
         tick.connect(idle.on_tick, dispatch_uid="monitoring.idle")
         tick.connect(readings.on_tick, dispatch_uid="monitoring.prometheus")
         pods_measured.connect(pods.on_pods_measured, dispatch_uid="monitoring.figures")
-        monitored.register()
+        sources.register("trouble", troubles.firings)
+        sources.register("berth", own_parts.firings)
         tick.connect(driving.on_tick, dispatch_uid="monitoring.alerts")
-        of_workspaces.register(opening.on_workspace_event)
-        of_jobs.register(opening.on_job_event)
-        objects_changed.connect(seen.on_objects_changed, dispatch_uid="monitoring.post_mortems")
-        tick.connect(filling.on_tick, dispatch_uid="monitoring.post_mortems")
         used.register(busy.busy_seconds)
         of_runs.register(devices.devices_of)
+        self._connect_post_mortems()
+
+    def _connect_post_mortems(self) -> None:
+        from clusters.signals import objects_changed, tick
+        from jobs import changing
+        from workspaces.state import live
+
+        from .alerts import sources
+        from .alerts import words as of_alerts
+        from .post_mortems import filling, groups, opening, pods, words
+
+        live.register(opening.on_workspace_event)
+        changing.register(opening.on_job_event)
+        objects_changed.connect(pods.on_objects_changed, dispatch_uid="monitoring.post_mortems")
+        tick.connect(filling.on_tick, dispatch_uid="monitoring.post_mortems")
+        sources.register("post-mortems", groups.firings)
+        of_alerts.register(words.GROUPS, words.of_group)

@@ -318,6 +318,7 @@ SPECTACULAR_SETTINGS = {
     # Choices that several bodies have, beside others of the same field name.
     "ENUM_NAME_OVERRIDES": {
         "JobPhaseEnum": "jobs.models.Phase.choices",
+        "SeverityEnum": "monitoring.alerts.api.SEVERITIES",
         "VolumeKindEnum": "storage.models.Kind.choices",
     },
 }

@@ -120,7 +120,7 @@ CAUSES = (
     Cause(
         "probe_failing",
         r"(?:Startup|Readiness|Liveness) probe (?:failed|errored)|\bUnhealthy\b|Server at \S+ didn't respond"
-        r"|\b503 GET [^\n]*\bECONNREFUSED",
+        r"|\b503 [A-Z]+ /\S* (?:connect ECONNREFUSED|socket hang up)",
         _("It runs, but Jupyter or SSH does not answer yet."),
         _("Wait a little. If this continues, check its logs."),
     ),

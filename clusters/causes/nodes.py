@@ -55,7 +55,8 @@ NETWORK_DOWN = Cause(
     r"|No configured Calico pools|could not (?:find|assign).*IP ?(?:pool|address)|IP pool.*(?:exhausted|full)"
     r"|failed to allocate for range|the given pool .* does not exist|InsufficientFreeAddresses"
     r"|unable to allocate IP|No networks found in|CNI request failed|netplugin failed|cni config (?:uninit|load)"
-    r"|set bridge addr|/run/flannel/|cilium\.sock|request ip return|to CNI network|adding container to network",
+    r"|set bridge addr|/run/flannel/|cilium\.sock|request ip return|to CNI network|adding container to network"
+    r"|Unable to create endpoint\b[^\n]*cilium",
     _("The network of the node does not work, or has no address left: nothing new can start there."),
     _(
         "Berth retries automatically. An admin has to check the network plugin of that node, and whether "
@@ -70,7 +71,8 @@ UNWELL = Cause(
     r"KubeletNotReady|container runtime is (?:down|not up)|Cannot connect to the Docker daemon|PLEG is not healthy"
     r"|containerd\.sock|crio\.sock|Error while dialing"
     r"|ImageInspectError|Failed to inspect image|failed to reserve (?:container|sandbox) name"
-    r"|error determining status: rpc error"
+    r"|error determining status: rpc error|failed to run Kubelet|Failed to start ContainerManager"
+    r"|\bFailed to create cgroup\b|root container \[kubepods\] doesn't exist"
     r"|timing out in CRI-O|context deadline exceeded: error reserving|^(?:Error: )?context deadline exceeded\.?$",
     _(
         "The node cannot start containers at the moment: its container runtime or its kubelet does not answer."

@@ -25,13 +25,13 @@ CAUSES = (
         "ssh_key_refused",
         _NOT_OF_GIT
         + r".*(?:Permission denied \([\w,-]*publickey|bad ownership or modes for|Server refused our key"
-        r"|UNPROTECTED PRIVATE KEY FILE|Too many authentication failures"
+        r"|UNPROTECTED PRIVATE KEY FILE|\bare too open\b|Too many authentication failures"
         r"|No supported authentication methods available)",
         _("The SSH server did not accept your key."),
         _(
             "Check that the key on your computer is one of those in your profile, and name it: ssh -i FILE. A key that "
-            "was added after the start is accepted after a minute. Nobody else may read your private key or write to "
-            "~/.ssh: chmod 700 ~/.ssh; chmod 600 FILE."
+            "was added after the start is accepted within two minutes. Nobody else may read your private key or write "
+            "to ~/.ssh: chmod 700 ~/.ssh; chmod 600 FILE."
         ),
     ),
     Cause(
@@ -58,7 +58,7 @@ CAUSES = (
     Cause(
         "websocket_blocked",
         r'Can "Upgrade" only to "WebSocket"|WebSocket connection to \S+ failed|during WebSocket handshake'
-        r"|/channels\?[^\n]*socket hang up",
+        r"|/channels\?[^\n]*socket hang up|WebSocket is already in CLOSING|\b400 GET /\S*/(?:channels\b|websocket/)",
         _("A proxy on the way does not pass WebSockets, so notebooks and terminals cannot connect."),
         _(
             "Try another network, or without a VPN. An admin has to let every proxy in front of Berth pass WebSockets, "

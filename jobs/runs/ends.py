@@ -24,6 +24,8 @@ OUT_OF_TIME = "DeadlineExceeded"
 LONGEST_TAIL = 4096
 BY_A_SIGNAL = 128  # exit codes above it
 NEVER = "~"  # after every time
+# A kubelet has cleaned up after a pod so long after its end. Its Job's deletion by time comes an hour after the end.
+LONGEST_CLEANING = timedelta(minutes=10)
 
 
 class Result(Enum):
@@ -156,15 +158,22 @@ def has_succeeded(pod: Object) -> bool:
 
 
 def ended_by_itself(pod: Object) -> bool:
-    """Return True if the pod's program had ended before anybody deleted the pod."""
+    """Return True if the pod's program had ended before anybody deleted the pod.
+
+    The kubelet deletes a pod anew when nothing of it is left, without grace: from then on the time of the first
+    deletion is lost, and the pod looks like one that was deleted after its end.
+    """
     if is_disrupted(pod):
         return False
-    asked_at = pod["metadata"].get("deletionTimestamp")
-    if asked_at is None:
-        return True
-    grace = timedelta(seconds=pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+    metadata = pod["metadata"]
     ended = terminated(pod).get("finishedAt")
-    return ended is not None and datetime.fromisoformat(ended) < datetime.fromisoformat(asked_at) - grace
+    if (asked_at := metadata.get("deletionTimestamp")) is None or ended is None:
+        return asked_at is None
+    before = datetime.fromisoformat(asked_at) - datetime.fromisoformat(ended)
+    if grace_seconds := metadata.get("deletionGracePeriodSeconds"):
+        return before > timedelta(seconds=grace_seconds)
+    seen = pod["status"].get("observedGeneration")  # from 1.34 on; a deletion makes a new generation
+    return before > LONGEST_CLEANING if seen is None else seen < metadata.get("generation", 0)
 
 
 def ended_by_its_node(pod: Object) -> bool:

@@ -1,4 +1,4 @@
-"""Admin pages for nodes and GPUs: alerts, drift, troubles, post-mortems, tests, and the tokens of agents."""
+"""Admin pages for nodes and GPUs: alerts, drift, troubles, post-mortems, tests, idle policies, and tokens of agents."""
 
 from monitoring.admin import alerts, drift, idle, nodes, post_mortems, tokens, troubles, validation
 

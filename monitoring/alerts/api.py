@@ -52,7 +52,7 @@ class AlertShape(serializers.Serializer[Any]):
     resolved_at = serializers.DateTimeField(allow_null=True)
 
 
-class MemberShape(serializers.Serializer[Any]):
+class AlertMemberShape(serializers.Serializer[Any]):
     code = serializers.CharField()
     message = serializers.CharField()
     severity = serializers.ChoiceField(choices=SEVERITIES)
@@ -218,14 +218,14 @@ class SilenceView(OneAlertView):
 
 
 class MembersView(ListView):
-    serializer_class = MemberShape
+    serializer_class = AlertMemberShape
     queryset = AlertMember.objects.none()
     filter_backends = ()
     keyset = ("id", "id")
 
     @extend_schema(
         summary=gettext_noop("What an alert consists of"),
-        responses=answers({200: MemberShape(many=True)}, 404),
+        responses=answers({200: AlertMemberShape(many=True)}, 404),
     )
     def get(self, request: Request, id: UUID) -> Response:
         alert = access.get(actor_of(request), id)

@@ -35,6 +35,7 @@ from workspaces.state.inside import Inside
 SHORT_SECONDS = 10 * MINUTE
 # Asked in one look; those that wait longest come first.
 MOST_ASKED = 1000
+AT_ONCE = 1000  # rows in one statement
 Ask = Callable[[Sequence[Workspace]], Mapping[UUID, Inside | None]]
 
 
@@ -229,7 +230,7 @@ def known_of(row: IdleLook | None) -> Known:
 
 
 def keep(cluster_id: UUID, found: Sequence[Candidate]) -> None:
-    """Write what differs from the last look, in one statement, and forget runs that are over."""
+    """Write what differs from the last look, and forget runs that are over."""
     changed = [
         one for one in found if one.figures_since != one.had_since or one.known is not one.known_before
     ]
@@ -238,7 +239,9 @@ def keep(cluster_id: UUID, found: Sequence[Candidate]) -> None:
         for one in changed
     ]
     columns = ["figures_since", "asked_at", "answered_at", "answer", "quiet_since", "kept_at"]
-    IdleLook.objects.bulk_create(rows, update_conflicts=True, unique_fields=["run"], update_fields=columns)
+    IdleLook.objects.bulk_create(
+        rows, AT_ONCE, update_conflicts=True, unique_fields=["run"], update_fields=columns
+    )
     forget(IdleLook.objects.filter(cluster=cluster_id).exclude(run__in=[one.run for one in found]))
 
 

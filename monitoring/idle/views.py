@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
@@ -21,6 +20,7 @@ from monitoring.idle import report
 from monitoring.models import IdlePolicy
 from monitoring.models.idle import LONGEST_MINUTES
 from quotas.models import Pool
+from workloads.spans import lifetime
 
 STOPS_SHOWN = 50
 RANKED_SHOWN = 20
@@ -41,7 +41,7 @@ class Asked(forms.Form):
         super().__init__(data or None, initial={"days": report.DAYS}, label_suffix="")
         field = self.fields["days"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(days, ngettext("%(n)d day", "%(n)d days", days) % {"n": days}) for days in DAYS]
+        field.choices = [(days, lifetime(days * 24 * 60)) for days in DAYS]
 
 
 @never_cache

@@ -99,9 +99,12 @@ def is_expected(node: Node, role: str) -> bool:
 
 
 def without_hami(seen: Seen) -> Iterator[Verdict]:
-    """Yield HAMi's scheduler if pools count on it and no pod of it is there."""
-    has_scheduler = any(pod.part == "HAMi" and not pod.owner.startswith("DaemonSet/") for pod in seen.pods)
-    if seen.uses_hami and not has_scheduler:
+    """Yield HAMi's scheduler if pools count on it, its device plugin is there, and no pod of the scheduler.
+
+    Without either, HAMi's images may have other names here, so nothing is known.
+    """
+    its = [pod.owner.startswith("DaemonSet/") for pod in seen.pods if pod.part == "HAMi"]
+    if seen.uses_hami and its and all(its):
         yield Verdict(About.PART, "HAMi", "part_absent", data={"part": "HAMi"})
 
 

@@ -88,7 +88,7 @@ class WholePostMortemShape(PostMortemShape):
     gpu_memory_peak_mib = serializers.IntegerField(allow_null=True)
     memory_peak_mib = serializers.IntegerField(allow_null=True)
     ends = serializers.JSONField(
-        help_text="[{pod, node, container, exit_code, signal, reason, started_at, finished_at}]"
+        help_text="[{pod, node, container, exit_code, signal, reason, started_at, finished_at, has_restarted}]"
     )
     pods = serializers.JSONField(help_text="[{name, node, phase, reason, message, deleted_at}]")
     oom_kills = serializers.JSONField(

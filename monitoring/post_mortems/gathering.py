@@ -173,7 +173,7 @@ def ends_of(pods: Iterable[SeenPod], attempt: Attempt | None) -> list[Json]:
             {
                 "pod": None, "node": one["node"] or None, "container": "job", "exit_code": one["exit_code"],
                 "signal": None, "reason": "OOMKilled" if one["reason"] == "out_of_memory" else "",
-                "started_at": "", "finished_at": "",
+                "started_at": "", "finished_at": "", "has_restarted": False,
             }
             for one in attempt.members.values()
             if one["exit_code"] is not None

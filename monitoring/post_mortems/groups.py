@@ -11,13 +11,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.access import Actor
-from monitoring.models import PostMortem
+from monitoring.alerts.firing import Firing, key_of
+from monitoring.alerts.troubles import pools_of_nodes
+from monitoring.models import PostMortem, Severity
 
 from . import access
 
@@ -115,10 +119,36 @@ def _group(
 # --- reading
 
 
-def firing(now: datetime | None = None) -> list[Group]:
-    """Return the groups of all runs of the last two days, whoever they belong to: for admins."""
+def firings(now: datetime | None = None) -> list[Firing]:
+    """Return the groups of all runs of the last two days, whoever they belong to, as alerts for admins."""
     now = now or timezone.now()
-    return alike(_read(PostMortem.objects.all(), now), now)
+    found = alike(_read(PostMortem.objects.all(), now), now)
+    places = {(group.cluster_id, group.node) for group in found if group.cluster_id and group.node}
+    pools = pools_of_nodes(places)
+    return [
+        _firing(group, pools.get((group.cluster_id, group.node), ()) if group.cluster_id else ())
+        for group in found
+    ]
+
+
+def _firing(group: Group, pools: Sequence[UUID]) -> Firing:
+    names = ("node", "verdict")
+    query = urlencode(
+        {"show": "everyone", **{name: group.data[name] for name in names if group.data.get(name)}}
+    )
+    return Firing(
+        key=key_of(group.key),
+        code=group.code,
+        data=group.data,
+        severity=Severity.WARNING,
+        since=group.since,
+        cluster_id=group.cluster_id,
+        node=group.node,
+        pool_ids=tuple(pools),
+        name=group.data.get("gpu") or group.data.get("image", ""),
+        link=f"{reverse('post-mortems')}?{query}",
+        apart=key_of(group.key),
+    )
 
 
 def seen_by(actor: Actor, now: datetime | None = None) -> list[Group]:

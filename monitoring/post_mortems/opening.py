@@ -38,7 +38,8 @@ OF_WORKSPACES = {
     UNPROVEN: Happened.LOST,
 }
 WRITTEN = [
-    "happened", "code", "data", "node", "verdict", "verdict_data", "ended_at", "due_at", "gathered_at",
+    "happened", "code", "data", "node", "verdict", "verdict_data", "ended_at", "due_at", "gathered_at", "facts",
+    "lines", "gpus",
 ]  # fmt: skip
 
 

@@ -130,6 +130,7 @@ def _ends(status: Body) -> Iterable[dict[str, Any]]:
                     "reason": clean(ended.get("reason"), LONGEST_WORD),
                     "started_at": clean(ended.get("startedAt"), LONGEST_WORD),
                     "finished_at": clean(ended.get("finishedAt"), LONGEST_WORD),
+                    "has_restarted": state == "lastState",
                 }
 
 
@@ -145,7 +146,7 @@ def _of_event(body: Body) -> Told | None:
         "type": clean(body.get("type"), LONGEST_WORD),
         "reason": clean(body.get("reason"), LONGEST_WORD),
         "message": clean(body.get("message")),
-        "count": int(body.get("count") or 1),
+        "count": count if isinstance(count := body.get("count"), int) else 1,
         "source": clean(source.get("component") or body.get("reportingComponent"), LONGEST_WORD),
     }
     return Told(str(about.get("namespace") or ""), name, events=[event])

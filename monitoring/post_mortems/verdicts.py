@@ -7,6 +7,7 @@ own words come last, and only where nothing else explains its exit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from signal import Signals
 from typing import Any
@@ -25,6 +26,8 @@ LINES_READ = 60
 # An explanation that Berth wrote so shortly before the end is about the end.
 JUST_BEFORE = timedelta(minutes=2)
 SINCE_A_KILL = timedelta(minutes=30)
+# A container that crashes is started again within five minutes.
+BEFORE_A_RESTART = timedelta(minutes=10)
 # Codes of an end that say no more than that it ended.
 BARE = frozenset(
     {
@@ -47,6 +50,7 @@ def verdict(
     happened: str, code: str, data: Mapping[str, Any], at: datetime, facts: Facts, lines: Sequence[str]
 ) -> Diagnosis:
     """Return the first explanation in the order of certainty; the end's own code if there is none."""
+    facts = {**facts, "ends": [one for one in facts.get("ends", ()) if concerns(one, at)]}
     candidates = (
         _of_gpu(facts),
         _of_namespace(facts),
@@ -61,6 +65,14 @@ def verdict(
         _of_hand(happened, code, data),
     )
     return next((one for one in candidates if one is not None), Diagnosis(code, dict(data)))
+
+
+def concerns(end: Mapping[str, Any], at: datetime) -> bool:
+    """Return False for the end of a container that restarted long before: what ended later had another cause."""
+    if end.get("has_restarted") and end.get("finished_at"):
+        with suppress(ValueError, TypeError):  # a time that is none
+            return at - datetime.fromisoformat(end["finished_at"]) <= BEFORE_A_RESTART
+    return True
 
 
 def _of_gpu(facts: Facts) -> Diagnosis | None:

@@ -24,7 +24,7 @@ LINES: dict[str, Line] = {
         _("Volumes are kept. An admin has to find out who deletes namespaces there; then start it again."),
     ),
     "pod_deleted": Line(
-        _("Somebody deleted its pod in the cluster, past Berth."),
+        _("Somebody deleted its pod directly in the cluster."),
         _("An admin can find out who, in the cluster's audit log. Start it again if it has not restarted."),
     ),
     "pod_vanished": Line(
@@ -56,7 +56,7 @@ GROUPS: dict[str, Line] = {
         _("Test that GPU, and take it out of use until the cause is found."),
     ),
     "alike_image": Line(
-        _("%(count)s runs with the image %(image)s ended in the same way within %(days)s days: %(what)s"),
+        _("%(count)s runs with the image %(image)s ended in the same way within %(days)s days."),
         _("Check the image: its libraries may not fit the GPUs or the driver."),
     ),
 }
@@ -112,8 +112,8 @@ def label(code: str) -> str:
 def of_group(code: str, data: Mapping[str, Any]) -> tuple[str, str]:
     """Return the sentence of a group of runs that are alike, and what to do about it."""
     line = GROUPS[code]
-    what = label(data["verdict"]) if "verdict" in data else ""
-    return str(line.sentence) % {**data, "what": what}, str(line.hint)
+    text = str(line.sentence) % data
+    return f"{text} {label(data['verdict'])}" if "verdict" in data else text, str(line.hint)
 
 
 class _Unsaid(dict[str, Any]):

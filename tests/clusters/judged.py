@@ -14,7 +14,8 @@ rules nor labels: of 140 messages from threads about problems of people with suc
 here in almost the same words. real_messages/fourth/ relates to the third as the second does to the first.
 real_messages/fifth/ is a third examination, by somebody who had read no rule: 42 messages, ten of which reach people
 without passing the cluster (ways.yaml), as those of SSH, browsers and proxies do. They were committed before any rule
-was touched; the codes of ways.yaml and of HAMi's scheduler did not exist yet.
+was touched; the codes of ways.yaml and of HAMi's scheduler did not exist yet. real_messages/sixth/ relates to the fifth
+as the second does to the first.
 If a cause was added later for messages that had none, they are labelled with it now.
 
     text, where   the printed text, and where people saw it

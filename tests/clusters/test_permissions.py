@@ -27,6 +27,19 @@ def test_the_cluster_role_grants_what_is_needed_and_nothing_else() -> None:
     assert granted() == {(need.group, need.resource): set(need.verbs) for need in NEEDS}
 
 
+def test_no_account_may_run_commands_in_pods_or_speak_to_kubelets() -> None:
+    """Not Berth's, its agents' or its collector's: what runs inside a workspace is asked over the network."""
+    asked = {
+        resource
+        for path in RBAC.parent.glob("*.yaml")
+        for body in yaml.safe_load_all(path.read_text())
+        if body and body["kind"] in ("Role", "ClusterRole")
+        for rule in body["rules"]
+        for resource in rule.get("resources", [])
+    }
+    assert asked and not asked & {"pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "nodes/proxy"}
+
+
 def test_secrets_are_never_watched_and_nothing_is_a_wildcard() -> None:
     rights = granted()
     assert "watch" not in rights["", "secrets"]

@@ -15,6 +15,7 @@ BLIND = [message for message in MESSAGES if message.part == "blind"]
 SECOND = [message for message in MESSAGES if message.part == "second"]
 THIRD = [message for message in MESSAGES if message.part == "third"]
 FOURTH = [message for message in MESSAGES if message.part == "fourth"]
+SIXTH = [message for message in MESSAGES if message.part == "sixth"]
 FIFTH = [message for message in MESSAGES if message.part == "fifth"]
 HELD_OUT = [message for message in MESSAGES if message.part == "held out"]
 OPEN = [message for message in MESSAGES if message.part == "open"]
@@ -29,8 +30,8 @@ def test_there_are_enough_and_one_in_three_is_held_out() -> None:
 
 @pytest.mark.parametrize(
     "messages",
-    [OPEN, HELD_OUT, BLIND, SECOND, THIRD, FOURTH, FIFTH],
-    ids=["open", "held out", "blind", "second", "third", "fourth", "fifth"],
+    [OPEN, HELD_OUT, BLIND, SECOND, THIRD, FOURTH, FIFTH, SIXTH],
+    ids=["open", "held out", "blind", "second", "third", "fourth", "fifth", "sixth"],
 )
 def test_nine_in_ten_are_recognised_and_none_is_misread(messages: list[Message]) -> None:
     verdicts = Counter(message.verdict for message in messages)

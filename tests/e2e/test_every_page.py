@@ -64,7 +64,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "connections/<uuid:id>/": [("bob", "/connections/{connection}/")],
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
-    "help/causes/": [("bob", "/help/causes/")],
+    "help/causes/": [("bob", "/help/causes/"), ("admin", "/help/causes/")],
     "jobs/": [("bob", "/jobs/"), ("alice", "/jobs/?show=everyone&sort=name"), ("victor", "/jobs/")],
     "jobs/new/": [("bob", "/jobs/new/?again={sweep}"), ("victor", "/jobs/new/")],
     "jobs/<uuid:id>/": [("bob", "/jobs/{sweep}/"), ("victor", "/jobs/{failed-job}/")],

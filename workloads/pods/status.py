@@ -38,8 +38,9 @@ def has_image(pod: Object) -> bool:
 
 
 def has_started(pod: Object) -> bool:
+    """Return True if its program runs or ran. When it has ended, the pod's phase still is Running for a while."""
     status = container_status(pod)
-    return "running" in status.get("state", {}) or bool(status.get("restartCount"))
+    return bool({"running", "terminated"} & status.get("state", {}).keys() or status.get("restartCount"))
 
 
 def going(pod: Object) -> bool:

@@ -67,8 +67,9 @@ for leader in $leaders; do
 done
 
 # Sessions without a terminal (ssh host program): what is below the SSH server, other than the server's own parts, shells
-# that wait, this script, and an editor's server, which stays as long as its window is open
+# that wait, this script, and an editor's server, which stays as long as its window is open. One is enough to know.
 for pid in $all; do
+  [ $ssh -eq 0 ] || break
   eval "tty=\$tty_$pid name=\$name_$pid parent=\$parent_$pid"
   if [ -z "$sshd" ] || [ "$tty" != 0 ] || [ "$pid" = "$sshd" ] || ! below "$pid" "$sshd"; then continue; fi
   case $name in sshd* | sftp-server | sleep) continue ;; esac

@@ -25,7 +25,9 @@ class Ground:
             **fields,
         }
 
-    def pod(self, script: str, *, name: str = "p", main: Obj | None = None, **spec: Any) -> str:
+    def pod(
+        self, script: str, *, name: str = "p", main: Obj | None = None, finalizers: Any = None, **spec: Any
+    ) -> str:
         """Create a pod and return its path; `main`: further fields of its container."""
         usual: Obj = {
             "nodeName": self.node,
@@ -34,7 +36,8 @@ class Ground:
             "securityContext": {"runAsUser": 1000, "runAsGroup": 1000},
             "containers": [self.container(script, **(main or {}))],
         }
-        self.kube.create(f"{self.space}/pods", {"metadata": {"name": name}, "spec": usual | spec})
+        metadata = {"name": name, "finalizers": finalizers or []}
+        self.kube.create(f"{self.space}/pods", {"metadata": metadata, "spec": usual | spec})
         return f"{self.space}/pods/{name}"
 
     def ended(self, path: str, phase: str = "Succeeded") -> Obj:

@@ -1,5 +1,7 @@
 """Pods on their node: the order in which containers run, how pods end, and what the kubelet reports."""
 
+import json
+
 import pytest
 
 from devcluster.testing.kube import Obj
@@ -41,6 +43,40 @@ def test_an_init_container_that_fails_for_good_fails_the_pod(ground: Ground) -> 
     assert container(found, "one")["state"]["terminated"]["exitCode"] == 3
     assert container(found)["state"] == {"waiting": {"reason": "PodInitializing"}}
     assert conditions(found)["Ready"]["reason"] == "PodFailed"
+
+
+def test_the_ends_of_its_containers_are_told_before_that_of_the_pod(ground: Ground) -> None:
+    seen = []
+    ground.pod("sleep 1; exit 3")
+    with ground.kube.open("GET", f"{ground.space}/pods", watch="1", timeoutSeconds="60") as told:
+        for line in told:
+            pod = json.loads(line)["object"]
+            if "terminated" in str(pod["status"].get("containerStatuses")):
+                seen.append((pod["status"]["phase"], conditions(pod)["Ready"]["reason"]))
+            if pod["status"]["phase"] == "Failed":
+                break
+    assert list(dict.fromkeys(seen)) == [("Running", "PodFailed"), ("Failed", "PodFailed")]
+
+
+@pytest.mark.parametrize("ends_first", [True, False])
+def test_a_last_status_tells_whether_the_pod_had_been_deleted(ground: Ground, *, ends_first: bool) -> None:
+    held = "example.org/hold"
+    script = "exit 0" if ends_first else "trap 'exit 0' TERM; sleep 600 & wait"
+    path = ground.pod(script, terminationGracePeriodSeconds=20, finalizers=[held])
+    if ends_first:
+        ground.ended(path)
+    else:
+        ground.until(path, "running")
+    ground.kube.call("DELETE", path)
+    left = ground.kube.until(path, lambda o: o["metadata"].get("deletionGracePeriodSeconds") == 0, 60)
+    assert left["status"]["phase"] == "Succeeded"
+    assert left["metadata"]["generation"] == 2
+    assert left["status"]["observedGeneration"] == (1 if ends_first else 2)
+    ended = container(left)["state"]["terminated"]["finishedAt"]
+    assert (
+        left["metadata"]["deletionTimestamp"] >= ended
+    )  # as if it had been deleted after its end, either way
+    ground.kube.call("PATCH", path, {"metadata": {"finalizers": None}}, "merge")
 
 
 @pytest.mark.slow

@@ -27,11 +27,17 @@ def pod(
     ended: int = 10,
     *,
     deleted: int | None = None,
+    gone: int | None = None,
+    saw_deletion: bool | None = None,
     reason: str = "",
     disrupted: bool = False,
     oom: bool = False,
 ) -> dict[str, Any]:
-    """Return a pod that ended so many seconds after the beginning. `deleted`: when somebody asked it to end."""
+    """Return a pod that ended so many seconds after the beginning. `deleted`: when somebody asked it to end.
+
+    `gone`: when its kubelet, or who deleted it after its end, deleted it without grace; `saw_deletion`: a cluster that
+    counts generations of pods says whether the last status was written after a deletion.
+    """
     metadata: dict[str, Any] = {
         "uid": f"uid-{index}",
         "name": f"p-{index}",
@@ -39,7 +45,12 @@ def pod(
     }
     if deleted is not None:
         metadata |= {"deletionTimestamp": at(deleted + 30), "deletionGracePeriodSeconds": 30}
+    if gone is not None:
+        metadata |= {"deletionTimestamp": at(gone), "deletionGracePeriodSeconds": 0}
     status: dict[str, Any] = {"phase": "Succeeded" if exit_code == 0 else "Failed"}
+    if saw_deletion is not None:
+        metadata["generation"] = 2
+        status["observedGeneration"] = 2 if saw_deletion else 1
     if exit_code is not None:
         word = "OOMKilled" if oom else "Completed" if exit_code == 0 else "Error"
         terminated = {"exitCode": exit_code, "finishedAt": at(ended), "reason": word}
@@ -100,6 +111,22 @@ def test_pods_that_somebody_deleted_cost_no_retry() -> None:
     assert (end.result, end.code) == (Result.AGAIN, "ended_from_outside")
 
 
+@pytest.mark.parametrize("saw_deletion", [True, None])
+@pytest.mark.parametrize("exit_code", [0, 143])
+def test_a_deleted_pod_that_nothing_is_left_of_has_not_ended_by_itself(
+    exit_code: int, saw_deletion: bool | None
+) -> None:
+    one = pod(0, exit_code, 10, gone=12, saw_deletion=saw_deletion)
+    end = end_of(job(1), [one], None)
+    assert (end.result, end.code, reason_of(one)) == (Result.AGAIN, "ended_from_outside", "taken_down")
+
+
+@pytest.mark.parametrize("gone", [{"gone": 12, "saw_deletion": False}, {"gone": 3610}])
+def test_a_pod_that_is_deleted_after_its_end_keeps_its_end(gone: dict[str, Any]) -> None:
+    assert end_of(job(1), [pod(0, 0, 10, **gone)], None).result == Result.SUCCEEDED
+    assert end_of(job(1), [pod(0, 3, 10, **gone)], None).code == "exit_code"
+
+
 def test_memory_that_ran_out_is_a_failure_of_its_rank() -> None:
     assert (
         end_of(job(), [pod(0, 143, 11, deleted=10), pod(1, 137, 10, oom=True)], None).code == "out_of_memory"
@@ -123,6 +150,8 @@ PODS = st.builds(
     exit_code=st.sampled_from([None, 0, 1, 3, 137, 143]),
     ended=st.integers(0, 20),
     deleted=st.none() | st.integers(0, 20),
+    gone=st.none() | st.integers(0, 5000),
+    saw_deletion=st.none() | st.booleans(),
     reason=st.sampled_from(["", "Evicted", "OutOfcpu"]),
     disrupted=st.booleans(),
 )

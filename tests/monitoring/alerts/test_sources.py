@@ -20,11 +20,10 @@ from django.utils import timezone, translation
 
 from accounts.notices.models import Notice
 from clusters.models import Watcher
-from monitoring.alerts import ended_runs, own_parts, words
+from monitoring.alerts import own_parts, words
 from monitoring.alerts.firing import Firing
 from monitoring.intake import tokens
 from monitoring.models import AgentToken, AlertPass, Severity
-from monitoring.post_mortems import groups
 from portal.own_parts import silent_parts
 from quotas.models import Claim, Pool
 from tests.accounts.smtp import MailServer
@@ -171,12 +170,3 @@ def test_every_code_of_ours_has_its_words() -> None:
     with translation.override("en"):
         for code in words._LINES:
             assert words.sentence(code, data) and words.hint(code, data)
-
-
-def test_runs_that_ended_alike_fire_with_their_words(monkeypatch: pytest.MonkeyPatch, cast: Cast) -> None:
-    data = {"count": 17, "days": 2, "node": "gpu-1"}
-    group = groups.Group("node x", "alike_node", data, NOW, cast.cluster.pk, "gpu-1", ())
-    monkeypatch.setattr(groups, "firing", lambda: [group])
-    (one,) = ended_runs.firings()
-    assert (one.code, one.node, one.pool_ids) == ("alike_node", "gpu-1", (cast.pool.pk,))
-    assert "17" in words.sentence(one.code, one.data) and words.hint(one.code, one.data)

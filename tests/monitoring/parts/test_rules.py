@@ -94,6 +94,10 @@ def test_a_pool_that_shares_by_hami_needs_its_scheduler(owner: str, codes: list[
     assert [code for code, *_ in told] == codes
 
 
+def test_where_no_pod_of_hami_is_known_nothing_is_said_of_it() -> None:
+    assert found(everywhere("Calico", nodes(3)), nodes(3), uses_hami=True) == []
+
+
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.integers(0, 9)), max_size=12))
 def test_each_problem_is_told_once_and_to_admins_alone(seen: list[tuple[int, bool, int]]) -> None:
     pods = [

@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from accounts.access import Actor
 from accounts.models import AuditEntry
+from monitoring.alerts import sources
+from monitoring.alerts import words as alert_words
 from monitoring.models import PostMortem
 from monitoring.post_mortems import words
 from tests.cast import Cast
@@ -132,6 +134,18 @@ def test_runs_that_are_alike_are_shown_and_those_of_other_teams_are_not(
     assert sentence in page.content.decode().replace("&#x27;", "'")
     (group, *_), *_others = browser(cast.admin).get("/post-mortems/?show=everyone").context["groups"]
     assert group.data["count"] == 7
+
+
+def test_runs_that_are_alike_raise_an_alert_for_admins(cast: Cast, record: PostMortem) -> None:
+    workspace = Workspace.objects.get(pk=record.holder_id)
+    for _ in range(3):
+        make_post_mortem(workspace, id=uuid4(), verdict="node_lost", gpus=[])
+    found, failed = sources.read()
+    assert failed == []
+    (firing,) = [one for one in found if one.code == "alike_node"]
+    assert (firing.node, firing.cluster_id, firing.data["count"]) == ("gpu-1", cast.cluster.pk, 4)
+    assert "4 runs" in alert_words.sentence(firing.code, firing.data)
+    assert browser(cast.admin).get(firing.link).status_code == 200
 
 
 def test_every_verdict_has_words_without_the_data_of_a_run() -> None:

@@ -56,6 +56,17 @@ def test_the_most_certain_explanation_comes_first(
     assert said(facts, happened=happened, code=code) == expected
 
 
+@pytest.mark.parametrize(("ago", "expected"), [("11:58", "out_of_memory"), ("09:00", "evicted")])
+def test_an_end_before_an_old_restart_explains_nothing(ago: str, expected: str) -> None:
+    end = {
+        "exit_code": 137,
+        "reason": "OOMKilled",
+        "has_restarted": True,
+        "finished_at": f"2026-11-27T{ago}:00Z",
+    }
+    assert said({"ends": [end]} | EVICTED, happened="evicted", code="interrupted") == expected
+
+
 def test_the_last_lines_explain_an_exit_and_nothing_else() -> None:
     line = "RuntimeError: CUDA error: out of memory"
     assert said(ended(1), "fine", line, "at the end") == "gpu_out_of_memory"

@@ -258,7 +258,11 @@ def test_keep_alive_is_remembered_and_tells_nothing_while_no_stop_was_announced(
 
 def test_keep_alive_takes_an_announced_stop_back(cast: Cast) -> None:
     now = timezone.now()
-    soon = {"idle_since": now, "idle_warned_at": now, "idle_stops_at": now + timedelta(minutes=5)}
+    soon: dict[str, Any] = {
+        "idle_since": now,
+        "idle_warned_at": now,
+        "idle_stops_at": now + timedelta(minutes=5),
+    }
     workspace = make_workspace(cast, cast.bob, **soon)
     answer = ask(script(cast.bob), "POST", f"workspaces/{workspace.pk}/keep-alive/")
     assert (answer.status_code, answer.json()["idle"]["stops_at"]) == (202, None)

@@ -130,6 +130,14 @@ def test_a_mount_message_of_a_restarted_kubelet_is_no_trouble() -> None:
     assert there.trouble is None
 
 
+def test_what_a_start_met_is_no_trouble_of_a_container_that_has_ended() -> None:
+    """A kubelet leaves the pod's phase at Running until nothing of it is left."""
+    ended = {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}, "restartCount": 0}
+    met = [event("FailedCreatePodSandBox", "Pod", "Failed to create pod sandbox: plugin is not initialized")]
+    assert observed(pods=[pod(container=ended)], events=met).trouble is None
+    assert observed(pods=[pod(container=waiting("ContainerCreating"))], events=met).trouble is not None
+
+
 def test_a_missing_storage_class_is_explained() -> None:
     text = 'storageclass.storage.k8s.io "absent" not found'
     events = [event("ProvisioningFailed", "PersistentVolumeClaim", text)]

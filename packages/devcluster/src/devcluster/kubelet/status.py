@@ -111,7 +111,8 @@ class Outcome:
     grace_seconds: float | None = None
 
 
-def phase(inits: list[ContainerState], mains: list[ContainerState], stopping: bool) -> str:
+def ending(inits: list[ContainerState], mains: list[ContainerState], stopping: bool) -> str:
+    """Return the phase that the pod will have, as soon as its containers decide it."""
     failed_init = any(s.ended and not s.initialized for s in inits if not s.sidecar)
     over = failed_init or all(s.ended for s in mains)
     assisted = any("running" in s.state for s in inits if s.sidecar)
@@ -130,12 +131,16 @@ def pod_status(
     ended: bool = False,
     outcome: Outcome | None = None,
 ) -> Obj:
-    """Return the whole status; `ended` if no container will run again, `address` once the pod has one."""
+    """Return the whole status; `address` once the pod has one.
+
+    Until it has `ended`, with nothing of it left, its phase is no final one, though its conditions tell the end.
+    """
     old, spec = pod.get("status", {}), pod["spec"]
     generation = pod["metadata"].get("generation", 1)
     inits, mains = [s for s in states if s.init], [s for s in states if not s.init]
-    current = "Failed" if outcome else phase(inits, mains, ended)
+    current = "Failed" if outcome else ending(inits, mains, ended)
     final = current in ("Failed", "Succeeded")
+    phase = old.get("phase", "Pending") if final and not ended else current
     containers_ready = _containers_ready(inits, mains, current)
     wanted = [
         ("PodReadyToStartContainers", bool(address) and not final, {}),
@@ -148,7 +153,7 @@ def pod_status(
     own = {kind for kind, _, _ in wanted}
     conditions = [_condition(old, generation, *w) for w in wanted]
     conditions += [c for c in old.get("conditions", []) if c["type"] not in own]
-    status: Obj = {"observedGeneration": generation, "phase": current, "conditions": conditions}
+    status: Obj = {"observedGeneration": generation, "phase": phase, "conditions": conditions}
     if outcome:
         status |= {"reason": outcome.reason, "message": outcome.message}
     status |= {"hostIP": "127.0.0.1", "hostIPs": [{"ip": "127.0.0.1"}]}

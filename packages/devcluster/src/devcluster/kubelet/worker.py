@@ -143,6 +143,7 @@ class PodWorker:
             await self._stop_sidecars(self._pod["spec"]["terminationGracePeriodSeconds"])
             for task in tasks:
                 task.cancel()
+        self._write_status()  # as a kubelet: the ends of the containers first, then that of the pod
         await self._finish()
 
     def _make_lives(self) -> None:
@@ -255,9 +256,11 @@ class PodWorker:
                 await asyncio.sleep(FULL_DISK_PAUSE_SECONDS)
 
     def _write_status(self) -> bool:
-        """Write the status. Return False if the disk is full and the write must be repeated."""
+        """Write the status, unless the pod has a final one. Return False if the disk is full: write it again then."""
         pod = self._api.store.get(POD, self._namespace, self._name)
         if pod is None or pod["metadata"]["uid"] != self.uid or not self._host.reachable(pod):
+            return True
+        if pod["status"]["phase"] in ("Succeeded", "Failed"):
             return True
         address = self._address if self._sandboxed else ""
         status = pod_status(pod, self._states, address, ended=self._ended, outcome=self._outcome)
