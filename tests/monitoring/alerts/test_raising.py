@@ -11,9 +11,9 @@ from accounts.errors import Conflict
 from accounts.models import AuditEntry
 from monitoring.alerts import actions, raising, sources
 from monitoring.models import Alert, AlertDelivery, AlertMember, AlertRoute, Severity, Trouble
-from tests.accounts.smtp import MailServer
 from tests.cast import Cast
 from tests.monitoring.alerts.stage import Firings, alert, later, look, told
+from tests.shared.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
