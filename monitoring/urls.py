@@ -7,7 +7,7 @@ from .idle import views as idle
 from .post_mortems import views as post_mortems
 
 urlpatterns = [
-    path("", include("monitoring.alerts.urls")),
+    path("", include("monitoring.alerts.pages.urls")),
     path("idle/", idle.idle, name="idle"),
     path("workspaces/sparklines/", views.sparklines, name="workspace-sparklines"),
     path("workspaces/<uuid:id>/metrics/", views.metrics, name="workspace-metrics"),

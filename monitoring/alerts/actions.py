@@ -52,7 +52,7 @@ def resolve(actor: Actor, alert: Alert) -> bool:
         if was_silenced:
             deliveries.drop_unsent(row)
         else:
-            deliveries.tell_resolved(row, timezone.now())
+            deliveries.tell_resolved(row, timezone.now(), by_hand=True)
         return _save(actor, row, "resolve")
 
 

@@ -97,10 +97,12 @@ def escalate(alerts: Iterable[Alert], routes: Iterable[AlertRoute], now: datetim
             yield alert
 
 
-def tell_resolved(alert: Alert, now: datetime) -> None:
-    """Tell those who were told that it fires. What nobody tried to send yet is not sent any more."""
+def tell_resolved(alert: Alert, now: datetime, *, by_hand: bool = False) -> None:
+    """Tell those who are told that it fires, after that. What was held back is not sent any more; if a person resolved
+    the alert, neither is what nobody tried to send yet."""
     rows = AlertDelivery.objects.filter(alert=alert, round=alert.round)
-    rows.filter(UNSENT, attempts=0).exclude(occasion=Occasion.RESOLVED).delete()
+    unsent = rows.filter(UNSENT, attempts=0).exclude(occasion=Occasion.RESOLVED)
+    (unsent if by_hand else unsent.filter(due_at__gt=now + GATHERED)).delete()
     told = rows.exclude(occasion=Occasion.RESOLVED).values_list("route_id", "recipient_id").distinct()
     AlertDelivery.objects.bulk_create(
         [

@@ -25,9 +25,9 @@ from accounts.notices.kinds import Kind, Ways
 from accounts.notices.models import Notice
 from accounts.notices.words import Words
 from tests.accounts.people import People
-from tests.accounts.smtp import MailServer, mail_server
 from tests.admin_forms import confirm, preview, text_of
 from tests.shared.clients import browser
+from tests.shared.servers.smtp import MailServer, mail_server
 
 pytestmark = pytest.mark.django_db
 

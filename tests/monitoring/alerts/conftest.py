@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.accounts.smtp import MailServer, mail_server
-from tests.monitoring.alerts.receiver import Receiver, receiver
+from tests.shared.servers.receiver import Receiver, receiver
+from tests.shared.servers.smtp import MailServer, mail_server
 
 if TYPE_CHECKING:
     from tests.monitoring.alerts.stage import Firings

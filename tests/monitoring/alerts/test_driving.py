@@ -13,8 +13,8 @@ from django.utils import timezone
 from monitoring.alerts import driving, passes, routes
 from monitoring.models import Alert, AlertDelivery, AlertPass
 from tests.cast import Cast
-from tests.monitoring.alerts.receiver import Receiver
 from tests.monitoring.alerts.stage import Firings, later, look
+from tests.shared.servers.receiver import Receiver
 from vitals.models import Process
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,12 +8,12 @@ import pytest
 from django.test import Client
 
 from monitoring.models import Alert, AlertDelivery, AlertRoute
-from tests.accounts.smtp import MailServer
 from tests.admin_forms import confirm, preview
 from tests.cast import Cast
-from tests.monitoring.alerts.receiver import Receiver
 from tests.monitoring.alerts.stage import Firings, alert, look, send
 from tests.shared.clients import ask, browser, script
+from tests.shared.servers.receiver import Receiver
+from tests.shared.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ import pytest
 
 from monitoring.alerts import posting
 from monitoring.alerts.posting import NotPosted, Request, is_inside, post
-from tests.monitoring.alerts.receiver import Receiver
+from tests.shared.servers.receiver import Receiver
 
 INSIDE = [
     "127.0.0.1",

@@ -11,9 +11,9 @@ from accounts.errors import Conflict
 from accounts.models import AuditEntry
 from monitoring.alerts import actions, raising, sources
 from monitoring.models import Alert, AlertDelivery, AlertMember, AlertRoute, Severity, Trouble
-from tests.accounts.smtp import MailServer
 from tests.cast import Cast
 from tests.monitoring.alerts.stage import Firings, alert, later, look, told
+from tests.shared.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
@@ -85,14 +85,26 @@ def test_who_was_told_hears_that_it_is_over(cast: Cast, firings: Firings, mailin
     assert alert().state == "resolved" and told(alert().pk) == [("firing", "sent"), ("resolved", "waiting")]
 
 
-def test_what_nobody_was_told_yet_is_not_told_as_over(
+def test_what_is_over_before_it_was_sent_is_told_all_the_same(
     cast: Cast, firings: Firings, mailing: MailServer
 ) -> None:
     one = firings.add()
     look()
     firings.end(one)
     look()
-    assert alert().state == "resolved" and not told(alert().pk)
+    assert alert().state == "resolved" and told(alert().pk) == [
+        ("firing", "waiting"),
+        ("resolved", "waiting"),
+    ]
+
+
+def test_what_a_person_resolves_at_once_is_told_nobody(
+    cast: Cast, firings: Firings, mailing: MailServer
+) -> None:
+    firings.add()
+    look()
+    actions.resolve(cast.admin, alert())
+    assert not told(alert().pk)
 
 
 def test_what_flaps_is_one_alert_and_told_once(cast: Cast, firings: Firings, mailing: MailServer) -> None:

@@ -15,10 +15,10 @@ from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
 from accounts.models import AuditEntry
 from monitoring.alerts import actions, heartbeat, routes, sending
 from monitoring.models import AlertDelivery, AlertRoute
-from tests.accounts.smtp import MailServer
 from tests.cast import Cast
-from tests.monitoring.alerts.receiver import Receiver
 from tests.monitoring.alerts.stage import Firings, alert, later, look, send
+from tests.shared.servers.receiver import Receiver
+from tests.shared.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)

@@ -26,8 +26,8 @@ from monitoring.intake import tokens
 from monitoring.models import AgentToken, AlertPass, Severity
 from portal.own_parts import silent_parts
 from quotas.models import Claim, Pool
-from tests.accounts.smtp import MailServer
 from tests.cast import Cast
+from tests.shared.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

@@ -13,11 +13,11 @@ from django.utils import timezone
 from clusters.models import Node
 from monitoring.alerts import raising, routes
 from monitoring.models import Alert, AlertDelivery, AlertMember, Trouble
-from tests.accounts.smtp import MailServer
 from tests.cast import Cast
-from tests.monitoring.alerts.receiver import Receiver
 from tests.monitoring.alerts.stage import send
 from tests.shared.clients import ask, browser, script
+from tests.shared.servers.receiver import Receiver
+from tests.shared.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db
 

@@ -18,10 +18,10 @@ from django.db import connections
 from monitoring.alerts import routes
 from monitoring.models import AlertDelivery
 from portal.up.plan import REPOSITORY
-from tests.accounts.smtp import MailServer
 from tests.cast import Cast
-from tests.monitoring.alerts.receiver import Receiver
 from tests.monitoring.alerts.stage import Firings, later, look
+from tests.shared.servers.receiver import Receiver
+from tests.shared.servers.smtp import MailServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

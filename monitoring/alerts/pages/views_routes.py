@@ -17,7 +17,7 @@ from accounts.forms import show_refusal
 from accounts.rest.actors import actor_of
 from accounts.tenancy import owns_any
 from monitoring.alerts import access, deliveries, routes
-from monitoring.alerts.forms import RouteForm
+from monitoring.alerts.pages.forms import RouteForm
 
 DELIVERIES_SHOWN = 100
 

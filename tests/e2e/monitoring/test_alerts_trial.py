@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from portal.up.plan import REPOSITORY
-from tests.accounts.smtp import MailServer, mail_server
 from tests.e2e.stack import Client, Stack, until
-from tests.monitoring.alerts.receiver import Receiver, receiver
+from tests.shared.servers.receiver import Receiver, receiver
+from tests.shared.servers.smtp import MailServer, mail_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -23,7 +23,7 @@ from accounts.rest.pagination import KeysetPagination
 from accounts.tenancy import current_tenant, owns_any
 from clusters.explain import steps
 from monitoring.alerts import access, actions, words
-from monitoring.alerts.forms import FilterForm, SilenceForm
+from monitoring.alerts.pages.forms import FilterForm, SilenceForm
 from monitoring.alerts.representation import alerts_json
 from monitoring.models import Alert, AlertMember, Severity
 

@@ -14,8 +14,8 @@ from monitoring.alerts import raising, sending
 from monitoring.models import Alert, AlertDelivery, Trouble
 from tests.cast import Cast
 from tests.e2e.browsing import signed_in
-from tests.monitoring.alerts.receiver import Receiver, receiver
 from tests.monitoring.alerts.stage import later
+from tests.shared.servers.receiver import Receiver, receiver
 
 pytestmark = [
     pytest.mark.e2e,

@@ -1,0 +1,1 @@
+"""Real servers for tests, on loopback, that can be told to misbehave."""
