@@ -29,6 +29,8 @@ from monitoring.models import IdleLook, IdlePolicy
 from quotas import sharing
 from quotas.models import Claim
 from workspaces.models import Desired, Phase, Workspace
+from workspaces.runs import idleness
+from workspaces.runs.idleness import Idleness
 from workspaces.state.inside import Inside
 
 # Window of a run whose figures were quiet at the last look, and of one that was not.
@@ -141,10 +143,11 @@ def candidates(cluster_id: UUID) -> list[Candidate]:
     for row in rows:
         policy = most_exact(policies, row.tenant_id, row.pool_id)
         rules = rules_of(policy, has_gpus=gpus_of(row) > 0, own_minutes=row.idle_minutes)
-        if not rules.stops:
-            steps.write(row, Verdict(), None)
-            continue
         assert row.run is not None
+        if not rules.stops:
+            if row.idle_since is not None or row.idle_busy_by:
+                idleness.note(row.pk, row.run, Idleness())
+            continue
         had = looks.get(row.run)
         since = had.figures_since if had else None
         found.append(Candidate(row, rules, known_of(had), since, row.pool_id in waits))

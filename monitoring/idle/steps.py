@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -29,7 +30,7 @@ def take(found: Sequence[Candidate], now: datetime, ask: Tell) -> None:
     """Take the next step for each run; write into the terminals of those that were warned."""
     acts = []
     for one in found:
-        verdict = one.verdict(now)
+        verdict = as_announced(one.workspace, one.verdict(now))
         ends = one.ends(verdict.since) if verdict.since else None
         if verdict.since is None or ends is None or not _is_time(one, verdict.since, ends, now):
             write(one.workspace, verdict, ends)
@@ -50,12 +51,20 @@ def take(found: Sequence[Candidate], now: datetime, ask: Tell) -> None:
         ask([one.workspace for one, _since, _stops in acts if one.run in warned], warned)
 
 
+def as_announced(row: Workspace, verdict: Verdict) -> Verdict:
+    """Return the verdict with the time since when it is idle as its warning said, while that holds."""
+    if verdict.since is not None and row.idle_since is not None and _was_warned(row, verdict.since):
+        return replace(verdict, since=row.idle_since)
+    return verdict
+
+
 def _is_time(one: Candidate, since: datetime, ends: datetime, now: datetime) -> bool:
     """Return True if the run is to be warned, or to be stopped, now. It was asked in this look."""
     if one.known.answered_at != now:
         return False
     if _was_warned(one.workspace, since):
-        return one.workspace.idle_stops_at is not None and now >= one.workspace.idle_stops_at
+        announced = one.workspace.idle_stops_at
+        return announced is not None and now >= max(announced, ends)  # the rules may allow more since then
     return now >= ends - one.warning(now)
 
 
@@ -65,7 +74,7 @@ def _was_warned(row: Workspace, since: datetime) -> bool:
 
 def write(row: Workspace, verdict: Verdict, ends: datetime | None) -> None:
     """Show the state on the row, if it differs. A run that stopped being busy just now stays as it is shown."""
-    if verdict.since is not None and _was_warned(row, verdict.since):
+    if verdict.since is not None and _was_warned(row, verdict.since) and not idleness.is_put_off(row, ends):
         return
     if verdict.since is None and not verdict.busy_by and ends is None and not _shows_idle(row):
         return

@@ -51,7 +51,8 @@ def fill_due() -> int:
             due = PostMortem.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
             rows = list(due.select_related("tenant")[:BATCH])
             for row in rows:
-                _fill_or_postpone(row)
+                if time.monotonic() < until:
+                    _fill_or_postpone(row)
             filled += len(rows)
             if len(rows) < BATCH:
                 break
@@ -59,13 +60,14 @@ def fill_due() -> int:
 
 
 def _fill_or_postpone(row: PostMortem) -> None:
+    """Fill the record. It is put back before, so that one which ends its worker keeps no other waiting."""
+    now = timezone.now()
+    later = now + AFTER_FAULT if now - row.ended_at < GIVES_UP else None
+    PostMortem.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=later)
     try:
         fill(row)
     except Exception:
         log.exception("the post-mortem of the run %s is filled later", row.pk)
-        now = timezone.now()
-        later = now + AFTER_FAULT if now - row.ended_at < GIVES_UP else None
-        PostMortem.objects.filter(pk=row.pk).update(due_at=later)
 
 
 def fill(row: PostMortem) -> None:

@@ -40,15 +40,21 @@ class Idleness:
 
 
 def note(workspace_id: UUID, run: UUID, found: Idleness) -> None:
-    """Write what was found, if it differs. A warning is over once the run is in use."""
+    """Write what was found, if it differs. A warning is over once the run is in use, or may be idle for longer."""
     with changing(workspace_id) as row:
         if not _is_on(row, run):
             return
         if row.idle_warned_at is not None:
-            if found.since is not None and found.since <= row.idle_warned_at:
+            is_idle = found.since is not None and found.since <= row.idle_warned_at
+            if is_idle and not is_put_off(row, found.stops_at):
                 return  # as it was warned of
-            add_event(row, "idle_over")
+            add_event(row, "idle_put_off" if is_idle else "idle_over")
         _set(row, found)
+
+
+def is_put_off(row: Workspace, stops_at: datetime | None) -> bool:
+    """Return True if the rules of now stop the run later than was announced."""
+    return row.idle_stops_at is None or stops_at is None or stops_at > row.idle_stops_at
 
 
 def warn(workspace_id: UUID, run: UUID, found: Idleness, measured: Measured) -> bool:

@@ -90,6 +90,7 @@ LINES: dict[str, Line] = {
         _("Start it again when you need it."),
     ),
     "idle_over": Line(_("It is no longer counted as idle: it continues.")),
+    "idle_put_off": Line(_("It may be idle for longer now, so it is stopped later than announced.")),
     "kept_alive": Line(_("%(by)s kept it running.")),
     "idle_minutes_changed": Line(_("It stops when it was idle for %(span)s.")),
     "idle_minutes_removed": Line(_("Its owner no longer asks to stop it when it is idle.")),

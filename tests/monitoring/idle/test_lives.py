@@ -11,6 +11,7 @@ import pytest
 
 from accounts.notices.models import Notice
 from monitoring.models import IdleLook, IdlePolicy
+from quotas.models import Claim
 from tests.cast import Cast
 from tests.monitoring.idle.lives import FIRST, QUIET, Life, flat, policy
 from tests.shared.workspace_rows import make_workspace
@@ -215,6 +216,24 @@ def test_use_after_the_warning_takes_it_back(begin: Begin) -> None:
     assert life.lives(30) is None
     assert life.codes == ["idle_stops_soon", "idle_over"]
     assert life.lives(60) == 39
+
+
+def test_who_may_be_idle_for_longer_after_a_warning_stops_later(begin: Begin) -> None:
+    rule = policy()
+    life = begin()
+    life.measures(60)
+    life.deeds[18] = lambda: IdlePolicy.objects.filter(pk=rule.pk).update(minutes=40)
+    assert life.lives(60) == 40
+    assert life.codes == ["idle_stops_soon", "idle_put_off", "idle_stops_soon", "stopped_by_idleness"]
+
+
+def test_who_waits_no_more_puts_an_announced_stop_off(begin: Begin, cast: Cast) -> None:
+    policy(waiting_minutes=10)
+    life = begin()
+    other = make_workspace(cast, cast.alice, Phase.WAITING)
+    life.measures(40)
+    life.deeds[8] = lambda: Claim.objects.filter(holder_id=other.pk).delete()
+    assert life.lives(40) == 20
 
 
 def test_one_missed_answer_takes_no_warning_back(begin: Begin) -> None:
