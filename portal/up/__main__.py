@@ -24,6 +24,7 @@ from portal.up.state import State
 
 PARTS = ("postgres", "cluster", "prepare", "worker", "watcher", "collector", "ssh-jump", "web")
 QUIET_SECONDS = 60
+SERVES_SECONDS = 180  # of each part, on a busy machine: web alone takes 5 on a quiet one
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -104,21 +105,21 @@ def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> No
         with starting("cluster", f"a trial cluster; its GPUs are simulated, its pods are {pods}"):
             plan.state.kubeconfig.unlink(missing_ok=True)  # written when the cluster is ready
             supervisor.start("cluster")
-            supervisor.wait_for("cluster", plan.state.kubeconfig.exists, 30)
+            supervisor.wait_for("cluster", plan.state.kubeconfig.exists, SERVES_SECONDS)
     with starting("data", "tables, static files, demo data"):
         prepare(plan, environ)
     for part in ("worker", "watcher", "collector", "ssh-jump", "web"):
         supervisor.start(part)
     with starting("web", plan.address):
-        supervisor.wait_for("web", lambda: well(plan.address) >= {"database", "live events"}, 60)
+        supervisor.wait_for("web", lambda: well(plan.address) >= {"database", "live events"}, SERVES_SECONDS)
     with starting("worker", "starts, watches and stops workspaces"):
-        supervisor.wait_for("worker", lambda: well(plan.address) >= {"worker", "queue"}, 60)
+        supervisor.wait_for("worker", lambda: well(plan.address) >= {"worker", "queue"}, SERVES_SECONDS)
     with starting("watcher", "tells what changes in the cluster"):
-        supervisor.wait_for("watcher", lambda: "watcher" in well(plan.address), 60)
+        supervisor.wait_for("watcher", lambda: "watcher" in well(plan.address), SERVES_SECONDS)
     with starting("collector", "keeps the logs of workspaces and jobs"):
-        supervisor.wait_for("collector", lambda: "collector" in well(plan.address), 60)
+        supervisor.wait_for("collector", lambda: "collector" in well(plan.address), SERVES_SECONDS)
     with starting("ssh-jump", f"SSH through Berth at {plan.jump_address}"):
-        supervisor.wait_for("ssh-jump", lambda: "ssh-jump" in well(plan.address), 60)
+        supervisor.wait_for("ssh-jump", lambda: "ssh-jump" in well(plan.address), SERVES_SECONDS)
 
 
 def prepare(plan: Plan, environ: dict[str, str]) -> None:
