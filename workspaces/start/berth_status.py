@@ -23,11 +23,11 @@ WAITS = {"idle", "starting", "restarting", "autorestarting", "terminating", "dea
 class Status(APIHandler):  # type: ignore[misc]
     _track_activity = False
 
-    @web.authenticated
+    @web.authenticated  # type: ignore[untyped-decorator]
     async def get(self) -> None:
         await self.tell(b"")
 
-    @web.authenticated
+    @web.authenticated  # type: ignore[untyped-decorator]
     async def post(self) -> None:
         await self.tell(self.request.body[:MOST_TEXT_BYTES])
 
