@@ -34,10 +34,12 @@ from accounts.locks import alone, locked
 from accounts.models import Scope
 from accounts.notices import words as readers
 from accounts.trail import audit
+from clusters.isolation.networks import known
 from clusters.models import Cluster
 from monitoring.alerts import messages, passes, posting, ways
 from monitoring.alerts.raising import LIVE
 from monitoring.models import Alert, AlertDelivery, AlertRoute
+from quotas.namespaces.manifests import METADATA
 
 log = logging.getLogger(__name__)
 
@@ -228,11 +230,12 @@ def refused_networks(route: AlertRoute) -> list[posting.Network] | None:
     """Return the networks that a tenant's route must not reach; None for an admin's route, which may reach all."""
     if route.tenant_id is None or route.may_reach_inside:
         return None
-    return [
-        ip_network(cidr, strict=False)
-        for cluster in Cluster.objects.all()
-        for cidr in (*cluster.pod_cidrs, *cluster.service_cidrs, *cluster.api_cidrs)
-    ]
+    of_clusters = (
+        cidr
+        for networks in map(known, Cluster.objects.all())
+        for cidr in (*networks.pods, *networks.services, *networks.api, *networks.nodes)
+    )
+    return [ip_network(cidr, strict=False) for cidr in (*METADATA, *of_clusters)]
 
 
 def _note(rows: Iterable[AlertDelivery], **values: object) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from base64 import b64encode
 from datetime import timedelta
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.utils import timezone
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
 from accounts.models import AuditEntry
 from monitoring.alerts import actions, heartbeat, routes, sending
+from monitoring.alerts.posting import is_inside
 from monitoring.models import AlertDelivery, AlertRoute
 from tests.cast import Cast
 from tests.monitoring.alerts.stage import Firings, alert, later, look, send
@@ -201,6 +203,31 @@ def test_an_owners_route_gets_only_their_tenants_alerts_and_stays_outside(
     routes.change(cast.admin, made, {"may_reach_inside": True})
     send()
     assert len(hook.got) == 1
+
+
+def test_an_owners_route_reaches_no_network_that_is_known_of_a_cluster(cast: Cast) -> None:
+    wanted = {"name": "mine", "way": "webhook", "address": "https://x.test/", "tenant": "demo"}
+    made = routes.create(cast.alice, wanted)
+    cast.cluster.pod_cidrs = ["10.1.0.0/16"]
+    cast.cluster.found_networks = {
+        "pods": ["10.2.0.0/16"],
+        "services": ["10.3.0.0/16"],
+        "api": ["10.4.0.1/32"],
+        "nodes": ["192.0.2.1/32"],
+    }
+    cast.cluster.save()
+    refused = sending.refused_networks(made) or []
+    for address in (
+        "10.1.0.1",
+        "10.2.0.1",
+        "10.3.0.1",
+        "10.4.0.1",
+        "192.0.2.1",
+        "100.100.100.200",
+        "fd00:ec2::254",
+    ):
+        assert is_inside(ip_address(address), refused)
+    assert not is_inside(ip_address("192.0.2.2"), refused)
 
 
 def test_who_may_make_routes(cast: Cast) -> None:
