@@ -143,7 +143,10 @@ def _apply(actor: Actor, row: AlertRoute, values: Mapping[str, Any]) -> None:
         actor.require(Scope.ADMIN)
         row.may_reach_inside = values["may_reach_inside"]
     _check_way(row)
+    before = row.address
     _set_address(row, values)
+    if row.address != before and not actor.is_admin:
+        row.may_reach_inside = False  # an admin allowed the other address
     if (secret := values.get("secret")) is not None:
         _check_secret(secret)
         row.secret = encrypt(secret) if secret else ""

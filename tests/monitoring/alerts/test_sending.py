@@ -205,6 +205,22 @@ def test_an_owners_route_gets_only_their_tenants_alerts_and_stays_outside(
     assert len(hook.got) == 1
 
 
+def test_what_an_admin_allowed_of_one_address_is_not_allowed_of_another(cast: Cast) -> None:
+    wanted = {"name": "mine", "way": "webhook", "address": "https://x.test/", "tenant": "demo"}
+    made = routes.create(cast.alice, wanted)
+
+    def may_reach_inside() -> bool:
+        return AlertRoute.objects.get(pk=made.pk).may_reach_inside
+
+    routes.change(cast.admin, made, {"may_reach_inside": True})
+    routes.change(cast.alice, made, {"name": "other"})
+    assert may_reach_inside()
+    routes.change(cast.admin, made, {"address": "https://y.test/"})
+    assert may_reach_inside()
+    routes.change(cast.alice, made, {"address": "https://z.test/", "may_reach_inside": True})
+    assert not may_reach_inside()
+
+
 def test_an_owners_route_reaches_no_network_that_is_known_of_a_cluster(cast: Cast) -> None:
     wanted = {"name": "mine", "way": "webhook", "address": "https://x.test/", "tenant": "demo"}
     made = routes.create(cast.alice, wanted)
