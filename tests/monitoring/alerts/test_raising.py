@@ -151,6 +151,21 @@ def test_one_that_comes_back_much_later_is_another_alert(cast: Cast, firings: Fi
     assert sorted(Alert.objects.values_list("state", flat=True)) == ["firing", "resolved"]
 
 
+def test_one_that_comes_back_much_later_is_told_though_its_alert_is_still_open(
+    cast: Cast, firings: Firings, mailing: MailServer
+) -> None:
+    one = firings.add(1)
+    firings.add(2)
+    look()
+    firings.end(one)
+    look()
+    later(timedelta(hours=1))
+    firings.add(1)
+    look()
+    assert sorted(Alert.objects.values_list("state", "open_count")) == [("firing", 1), ("firing", 1)]
+    assert AlertDelivery.objects.filter(occasion="firing").count() == 2
+
+
 def test_a_source_that_fails_ends_nothing(
     cast: Cast, firings: Firings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
