@@ -213,10 +213,10 @@ def _pass_time(work: _Pass) -> None:
         _begin_round(work, alert, work.now, State.FIRING)
         alert.save()
         work.touched.add(alert.pk)
-    firing = Alert.objects.filter(state=State.FIRING, escalated_at=None)
+    firing = Alert.objects.filter(state=State.FIRING)
     for alert in deliveries.escalate(firing, work.routes, work.now):
-        Alert.objects.filter(pk=alert.pk).update(escalated_at=work.now)
-        work.touched.add(alert.pk)
+        if Alert.objects.filter(pk=alert.pk, escalated_at=None).update(escalated_at=work.now):
+            work.touched.add(alert.pk)
 
 
 def states() -> dict[str, int]:

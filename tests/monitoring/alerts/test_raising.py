@@ -198,6 +198,27 @@ def test_an_acknowledged_alert_is_not_escalated(cast: Cast, firings: Firings) ->
     assert not told(alert(code="gpu_lost").pk)
 
 
+def test_each_route_for_later_gets_its_turn_once(cast: Cast, firings: Firings) -> None:
+    for name, minutes in (("team", 10), ("night", 60)):
+        AlertRoute.objects.create(name=name, way="webhook", escalates_after_minutes=minutes)
+    firings.add()
+    look()
+
+    def told_routes() -> list[str]:
+        return sorted(AlertDelivery.objects.values_list("route__name", flat=True))
+
+    later(11 * MINUTE)
+    look()
+    first = alert().escalated_at
+    assert told_routes() == ["team"] and first
+    look()
+    later(50 * MINUTE)
+    look()
+    look()
+    assert told_routes() == ["night", "team"]
+    assert alert().escalated_at == first - 50 * MINUTE
+
+
 def test_a_silenced_alert_is_told_when_the_silence_ends(cast: Cast, firings: Firings) -> None:
     AlertRoute.objects.create(name="hook", way="webhook")
     firings.add()
