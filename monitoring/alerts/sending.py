@@ -37,6 +37,7 @@ from accounts.trail import audit
 from clusters.isolation.networks import known
 from clusters.models import Cluster
 from monitoring.alerts import messages, passes, posting, ways
+from monitoring.alerts.deliveries import SENDABLE
 from monitoring.alerts.raising import LIVE
 from monitoring.models import Alert, AlertDelivery, AlertRoute
 from quotas.namespaces.manifests import METADATA
@@ -110,7 +111,7 @@ def take() -> UUID | None:
     """Take the next due message: its deliveries get one batch, and count as tried from here. None: nothing is due."""
     now = timezone.now()
     with transaction.atomic():
-        waiting = AlertDelivery.objects.filter(state=State.WAITING)
+        waiting = AlertDelivery.objects.filter(SENDABLE)
         _postpone_silenced(waiting.filter(due_at__lte=now))
         first = locked(_may_go(waiting.filter(due_at__lte=now)), skip_busy=True)
         chosen = first.order_by("due_at", "pk").first()

@@ -136,6 +136,41 @@ def test_nothing_is_sent_while_it_is_silenced(cast: Cast, firings: Firings, hook
     assert len(hook.got) == 1
 
 
+def test_a_disabled_route_sends_tests_only_and_what_still_fires_once_it_is_enabled(
+    cast: Cast, firings: Firings, hook: Receiver
+) -> None:
+    made = route(cast, hook)
+    over = firings.add(1, "gpu_lost")
+    firings.add(2, "node_lost")
+    look()
+    routes.change(cast.admin, made, {"enabled": False})
+    routes.test(cast.admin, made)
+    send()
+    assert [one["occasion"] for got in hook.got for one in got.json["alerts"]] == ["test"]
+    firings.end(over)
+    look()
+    send(2 * MINUTE)
+    assert len(hook.got) == 1
+    routes.change(cast.admin, made, {"enabled": True})
+    send(2 * MINUTE)
+    assert [one["code"] for one in hook.got[1].json["alerts"]] == ["node_lost"] and len(hook.got) == 2
+
+
+def test_who_was_told_by_a_route_that_is_disabled_now_hears_no_more(
+    cast: Cast, firings: Firings, hook: Receiver
+) -> None:
+    made = route(cast, hook)
+    one = firings.add()
+    look()
+    send()
+    routes.change(cast.admin, made, {"enabled": False})
+    firings.end(one)
+    look()
+    routes.change(cast.admin, made, {"enabled": True})
+    send(2 * MINUTE)
+    assert len(hook.got) == 1
+
+
 def test_a_message_that_another_worker_sends_is_left_to_it(
     cast: Cast, firings: Firings, hook: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
