@@ -13,7 +13,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, Membership, User
 from monitoring.alerts import actions, heartbeat, routes, sending
 from monitoring.alerts.posting import is_inside
 from monitoring.models import AlertDelivery, AlertRoute
@@ -206,6 +206,21 @@ def test_a_refused_mail_keeps_the_servers_words(cast: Cast, firings: Firings, ma
     send()
     row = AlertDelivery.objects.get()
     assert (row.state, row.status_code) == ("waiting", 550) and "no such person" in row.error
+
+
+def test_who_left_the_tenant_or_the_admins_gets_no_mail_of_alerts_any_more(
+    cast: Cast, firings: Firings, mailing: MailServer
+) -> None:
+    wanted = {"name": "mine", "way": "mail", "address": "bob@example.org", "tenant": "demo"}
+    routes.create(cast.alice, wanted)
+    firings.add(tenant_id=cast.demo.pk)
+    look()
+    Membership.objects.filter(tenant=cast.demo, user=cast.bob.user).delete()
+    User.objects.filter(pk=cast.admin.user.pk).update(is_staff=False)
+    send()
+    assert not mailing.messages
+    rows = AlertDelivery.objects.all()
+    assert [(row.state, bool(row.error)) for row in rows] == [("given_up", True)] * 2
 
 
 def test_addresses_are_encrypted_and_never_given_back(cast: Cast, hook: Receiver) -> None:
