@@ -181,6 +181,15 @@ def test_a_source_that_fails_ends_nothing(
     assert alert().state == "firing"
 
 
+def test_a_firing_with_long_fields_is_cut_and_raised(cast: Cast, firings: Firings) -> None:
+    firings.add(1, name="n" * 1000, link="/nodes/?node=" + "x" * 300)
+    firings.add(2, code="gpu_lost" + "x" * 100, link="/" + "x" * 300)
+    look()
+    look()
+    rows = AlertMember.objects.order_by("key")
+    assert [(len(row.name), row.link, len(row.code)) for row in rows] == [(512, "/nodes/", 9), (0, "", 64)]
+
+
 def test_an_acknowledged_alert_is_not_escalated(cast: Cast, firings: Firings) -> None:
     AlertRoute.objects.create(name="night", way="webhook", escalates_after_minutes=15)
     firings.add(1)
