@@ -25,6 +25,8 @@ Occasion = AlertDelivery.Occasion
 Way = AlertRoute.Way
 BY_MAIL = (Way.ADMINS, Way.MAIL)
 UNSENT = Q(state=AlertDelivery.State.WAITING)
+# While a route is disabled, its messages wait. Its tests do not.
+SENDABLE = UNSENT & (Q(route__is_enabled=True) | Q(occasion=Occasion.TEST))
 
 
 def ensure_default() -> None:
@@ -99,11 +101,13 @@ def escalate(alerts: Iterable[Alert], routes: Iterable[AlertRoute], now: datetim
 
 def tell_resolved(alert: Alert, now: datetime, *, by_hand: bool = False) -> None:
     """Tell those who are told that it fires, after that. What was held back is not sent any more; if a person resolved
-    the alert, neither is what nobody tried to send yet."""
+    the alert, neither is what nobody tried to send yet. A disabled route tells nothing of it, then or later."""
     rows = AlertDelivery.objects.filter(alert=alert, round=alert.round)
     unsent = rows.filter(UNSENT, attempts=0).exclude(occasion=Occasion.RESOLVED)
     (unsent if by_hand else unsent.filter(due_at__gt=now + GATHERED)).delete()
-    told = rows.exclude(occasion=Occasion.RESOLVED).values_list("route_id", "recipient_id").distinct()
+    rows.filter(UNSENT, route__is_enabled=False).delete()
+    told = rows.filter(route__is_enabled=True).exclude(occasion=Occasion.RESOLVED)
+    told_to = told.values_list("route_id", "recipient_id").distinct()
     AlertDelivery.objects.bulk_create(
         [
             AlertDelivery(
@@ -114,7 +118,7 @@ def tell_resolved(alert: Alert, now: datetime, *, by_hand: bool = False) -> None
                 round=alert.round,
                 due_at=now + QUIET,
             )
-            for route, recipient in told
+            for route, recipient in told_to
         ],
         ignore_conflicts=True,
     )

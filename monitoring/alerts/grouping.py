@@ -1,8 +1,7 @@
 """Which firings belong to which alert. Pure: values in, a plan out.
 
-A firing that was a member of an alert belongs to it as long as the alert is open, and for a while after: what flaps is
-one alert. Others of one group (same code, cluster and tenant) that begin one soon after another become one alert: a
-dead switch is one alert and not forty.
+A member that fires again soon after it ended belongs to its alert: what flaps is one alert. Others of one group (same
+code, cluster and tenant) that begin one soon after another become one alert: a dead switch is one alert and not forty.
 """
 
 from __future__ import annotations
@@ -16,17 +15,19 @@ from uuid import UUID
 from monitoring.alerts.firing import Firing
 
 JOINS_WITHIN = timedelta(minutes=5)
+# A member that fires again within this time is the same firing.
+SAME_WITHIN = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """An alert that a firing may belong to. `keys`: its members, by key, and whether each fires at present."""
+    """An alert that a firing may belong to. `keys`: its members, by key, and when each ended; None: it fires."""
 
     id: UUID
     group: str
     last_at: datetime
     is_open: bool
-    keys: Mapping[str, bool]
+    keys: Mapping[str, datetime | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,32 +45,37 @@ def plan(
 ) -> Plan:
     """Return what has to change. `silent`: prefixes of keys whose source did not answer, so nothing of it is over."""
     found = {firing.key: firing for firing in firings}
-    home = {key: alert.id for alert in standing if not alert.is_open for key in alert.keys}
-    home |= {key: alert.id for alert in standing if alert.is_open for key in alert.keys}
-    fires = {key for alert in standing for key, is_firing in alert.keys.items() if is_firing}
+    ended = sorted(
+        (at, alert.is_open, key, alert.id) for alert in standing for key, at in alert.keys.items() if at
+    )
+    home = {key: alert for at, _, key, alert in ended if now - at <= SAME_WITHIN}
+    fires = {key for alert in standing for key, at in alert.keys.items() if at is None}
     room = {
-        alert.group: alert.id
+        alert.group: alert
         for alert in sorted(standing, key=lambda alert: alert.last_at)
         if alert.is_open and now - alert.last_at <= JOINS_WITHIN
     }
-    new, joining, again = defaultdict(list), defaultdict(list), defaultdict(list)
+    new: dict[str, list[Firing]] = defaultdict(list)
+    joining: dict[UUID, list[Firing]] = defaultdict(list)
+    again: dict[UUID, list[Firing]] = defaultdict(list)
     for key, firing in found.items():
         if key in fires:
             continue
+        there = room.get(firing.group)
         if key in home:
             again[home[key]].append(firing)
-        elif firing.group in room:
-            joining[room[firing.group]].append(firing)
-        else:
+        elif there is None:
             new[firing.group].append(firing)
+        else:
+            (again if key in there.keys else joining)[there.id].append(firing)
     over = {
-        alert.id: ended
+        alert.id: over_now
         for alert in standing
         if (
-            ended := [
+            over_now := [
                 key
-                for key, is_firing in alert.keys.items()
-                if is_firing and key not in found and not key.startswith(tuple(silent))
+                for key, at in alert.keys.items()
+                if at is None and key not in found and not key.startswith(tuple(silent))
             ]
         )
     }

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from monitoring import enqueue
+from monitoring.alerts.deliveries import SENDABLE
 from monitoring.models import AlertDelivery, AlertPass
 from vitals.clock import is_near_now
 
@@ -24,7 +25,7 @@ def want() -> None:
 
 def want_sending() -> None:
     """Enqueue the sending of what is due, unless it was enqueued just now."""
-    due = AlertDelivery.objects.filter(state=AlertDelivery.State.WAITING, due_at__lte=timezone.now())
+    due = AlertDelivery.objects.filter(SENDABLE, due_at__lte=timezone.now())
     if due.exists():
         _want("send_queued_at", enqueue.send_alerts)
 

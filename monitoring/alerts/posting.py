@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
+import queue
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -60,6 +62,7 @@ def post(request: Request, *, refused: Iterable[Network] | None) -> Answer:
     """Send the request. `refused`: networks that it must not reach, besides this machine and its link; None: it may
     reach everything. Raise NotPosted if no answer came in time.
     """
+    until = time.monotonic() + ALL_SECONDS
     try:
         parts = urlsplit(request.url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -68,20 +71,38 @@ def post(request: Request, *, refused: Iterable[Network] | None) -> Answer:
             refused = list(refused)
             if any(is_inside(ipaddress.ip_address(address), refused) for address in addresses):
                 raise NotPosted("The address lies in a network that this route may not reach.")
-        return _exchange(request, parts.scheme, parts.hostname or "", addresses[0], port)
+        return _exchange(request, parts.scheme, parts.hostname or "", addresses[0], port, until)
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise NotPosted(f"{type(error).__name__}: {_plain(error)}") from None
 
 
 def _resolve(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
+    """Return the addresses of the host. The system's resolver takes no time limit, so it is left behind if it hangs."""
+    found: queue.SimpleQueue[list[str] | OSError | ValueError] = queue.SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.put(list(dict.fromkeys(str(row[4][0]) for row in rows)))
+        except (OSError, ValueError) as error:
+            found.put(error)
+
+    threading.Thread(target=look_up, name="address of a receiver", daemon=True).start()
+    try:
+        told = found.get(timeout=ALL_SECONDS)
+    except queue.Empty:
+        raise TimeoutError from None
+    if isinstance(told, Exception):
+        raise told
+    return told
 
 
-def _exchange(request: Request, scheme: str, host: str, address: str, port: int) -> Answer:
+def _exchange(request: Request, scheme: str, host: str, address: str, port: int, until: float) -> Answer:
     raw = socket.create_connection((address, port), timeout=CONNECT_SECONDS)
-    # Time limits of sockets count from byte to byte; this one ends the whole exchange.
-    over = threading.Timer(ALL_SECONDS, _shut, [raw])
+    # Time limits of sockets count from byte to byte; this one ends the whole exchange, by another handle on the same
+    # connection: TLS takes the first one over.
+    handle = raw.dup()
+    over = threading.Timer(until - time.monotonic(), _shut, [handle])
     over.start()
     try:
         if scheme == "https":
@@ -96,12 +117,14 @@ def _exchange(request: Request, scheme: str, host: str, address: str, port: int)
         return Answer(answer.status, answer.read(LARGEST_ANSWER))
     finally:
         over.cancel()
+        over.join()
+        handle.close()
         raw.close()
 
 
-def _shut(raw: socket.socket) -> None:
+def _shut(handle: socket.socket) -> None:
     with suppress(OSError):
-        raw.shutdown(socket.SHUT_RDWR)
+        handle.shutdown(socket.SHUT_RDWR)
 
 
 def _plain(error: Exception) -> str:

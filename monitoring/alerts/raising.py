@@ -20,11 +20,9 @@ from accounts.live import publish
 from accounts.locks import forget, one_at_a_time
 from monitoring.alerts import deliveries, passes, sources
 from monitoring.alerts.firing import Firing
-from monitoring.alerts.grouping import Plan, Standing, plan
+from monitoring.alerts.grouping import SAME_WITHIN, Plan, Standing, plan
 from monitoring.models import Alert, AlertMember, AlertRoute
 
-# An alert that is over and fires again within this time is the same one.
-SAME_WITHIN = timedelta(minutes=15)
 KEPT = timedelta(days=90)
 LIVE = "alerts"
 State = Alert.State
@@ -80,7 +78,7 @@ def _standing(work: _Pass) -> Iterable[Standing]:
             group=alert.group,
             last_at=alert.last_at,
             is_open=alert.state != State.RESOLVED,
-            keys={key: member.ended_at is None for key, member in work.members[alert.pk].items()},
+            keys={key: member.ended_at for key, member in work.members[alert.pk].items()},
         )
 
 
@@ -215,10 +213,10 @@ def _pass_time(work: _Pass) -> None:
         _begin_round(work, alert, work.now, State.FIRING)
         alert.save()
         work.touched.add(alert.pk)
-    firing = Alert.objects.filter(state=State.FIRING, escalated_at=None)
+    firing = Alert.objects.filter(state=State.FIRING)
     for alert in deliveries.escalate(firing, work.routes, work.now):
-        Alert.objects.filter(pk=alert.pk).update(escalated_at=work.now)
-        work.touched.add(alert.pk)
+        if Alert.objects.filter(pk=alert.pk, escalated_at=None).update(escalated_at=work.now):
+            work.touched.add(alert.pk)
 
 
 def states() -> dict[str, int]:

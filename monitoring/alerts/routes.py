@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -17,7 +18,7 @@ from accounts.access import Actor, require_owner, tenant_by_slug
 from accounts.credentials.secrets import encrypt
 from accounts.errors import Conflict, Invalid
 from accounts.locks import locked
-from accounts.models import Membership, Scope, Tenant
+from accounts.models import Membership, Scope, Tenant, User
 from accounts.trail import audit
 from clusters.models import Cluster
 from monitoring.alerts import passes
@@ -143,7 +144,10 @@ def _apply(actor: Actor, row: AlertRoute, values: Mapping[str, Any]) -> None:
         actor.require(Scope.ADMIN)
         row.may_reach_inside = values["may_reach_inside"]
     _check_way(row)
+    before = row.address
     _set_address(row, values)
+    if row.address != before and not actor.is_admin:
+        row.may_reach_inside = False  # an admin allowed the other address
     if (secret := values.get("secret")) is not None:
         _check_secret(secret)
         row.secret = encrypt(secret) if secret else ""
@@ -182,10 +186,15 @@ def _mail_host(row: AlertRoute, address: str) -> str:
         validate_email(address)
     except ValidationError:
         raise _invalid("address", _("This is not a mail address.")) from None
-    members = Membership.objects.filter(tenant=row.tenant_id, user__email__iexact=address)
-    if row.tenant_id is not None and not members.exists():
+    if row.tenant_id is not None and not is_of_member(row.tenant_id, address):
         raise _invalid("address", _("The mail address has to be one of a member of the tenant."))
     return address[:254]
+
+
+def is_of_member(tenant_id: UUID, address: str) -> bool:
+    """Return True if the mail address is one of an active member of the tenant."""
+    people = User.objects.filter(email__iexact=address, is_active=True)
+    return Membership.objects.filter(tenant=tenant_id, user__in=people).exists()
 
 
 def _web_host(address: str) -> str:

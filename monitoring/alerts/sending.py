@@ -34,10 +34,14 @@ from accounts.locks import alone, locked
 from accounts.models import Scope
 from accounts.notices import words as readers
 from accounts.trail import audit
+from clusters.isolation.networks import known
 from clusters.models import Cluster
 from monitoring.alerts import messages, passes, posting, ways
+from monitoring.alerts.deliveries import SENDABLE
 from monitoring.alerts.raising import LIVE
+from monitoring.alerts.routes import is_of_member
 from monitoring.models import Alert, AlertDelivery, AlertRoute
+from quotas.namespaces.manifests import METADATA
 
 log = logging.getLogger(__name__)
 
@@ -55,11 +59,11 @@ BY_MAIL = (AlertRoute.Way.ADMINS, AlertRoute.Way.MAIL)
 
 
 class Refused(Exception):
-    """The message did not arrive. `status`: the receiver's answer, if there was one."""
+    """The message did not arrive. `status`: the answer, if there was one. `is_final`: it is not tried again."""
 
-    def __init__(self, text: str, status: int | None = None) -> None:
+    def __init__(self, text: str, status: int | None = None, *, is_final: bool = False) -> None:
         super().__init__(text)
-        self.status = status
+        self.status, self.is_final = status, is_final
 
 
 def pause_after(attempts: int) -> timedelta:
@@ -108,7 +112,7 @@ def take() -> UUID | None:
     """Take the next due message: its deliveries get one batch, and count as tried from here. None: nothing is due."""
     now = timezone.now()
     with transaction.atomic():
-        waiting = AlertDelivery.objects.filter(state=State.WAITING)
+        waiting = AlertDelivery.objects.filter(SENDABLE)
         _postpone_silenced(waiting.filter(due_at__lte=now))
         first = locked(_may_go(waiting.filter(due_at__lte=now)), skip_busy=True)
         chosen = first.order_by("due_at", "pk").first()
@@ -164,7 +168,7 @@ def deliver(batch: UUID) -> None:
         try:
             status = send(rows, batch)
         except Refused as refused:
-            _failed(rows, str(refused), refused.status)
+            _failed(rows, str(refused), refused.status, is_final=refused.is_final)
         except Exception as error:
             log.exception("message %s about alerts could not be made", batch)
             _failed(rows, type(error).__name__, None)
@@ -199,12 +203,17 @@ def _opened(secret: str) -> str:
 def _mail(rows: Sequence[AlertDelivery], batch: UUID) -> None:
     route, person = rows[0].route, rows[0].recipient
     if person is not None:
+        if not (person.is_staff and person.is_active):
+            raise Refused("The recipient is no admin any more.", is_final=True)
         with readers.read_by(person):
             message, to = messages.compose(rows, batch), person.email
             _send_mail(message, to)
         return
+    to = decrypt(route.address)
+    if route.tenant_id is not None and not is_of_member(route.tenant_id, to):
+        raise Refused("The mail address is not one of a member of the tenant any more.", is_final=True)
     with translation.override(settings.LANGUAGE_CODE):
-        _send_mail(messages.compose(rows, batch), decrypt(route.address))
+        _send_mail(messages.compose(rows, batch), to)
 
 
 def _send_mail(message: ways.Message, to: str) -> None:
@@ -228,11 +237,12 @@ def refused_networks(route: AlertRoute) -> list[posting.Network] | None:
     """Return the networks that a tenant's route must not reach; None for an admin's route, which may reach all."""
     if route.tenant_id is None or route.may_reach_inside:
         return None
-    return [
-        ip_network(cidr, strict=False)
-        for cluster in Cluster.objects.all()
-        for cidr in (*cluster.pod_cidrs, *cluster.service_cidrs, *cluster.api_cidrs)
-    ]
+    of_clusters = (
+        cidr
+        for networks in map(known, Cluster.objects.all())
+        for cidr in (*networks.pods, *networks.services, *networks.api, *networks.nodes)
+    )
+    return [ip_network(cidr, strict=False) for cidr in (*METADATA, *of_clusters)]
 
 
 def _note(rows: Iterable[AlertDelivery], **values: object) -> None:
@@ -241,10 +251,10 @@ def _note(rows: Iterable[AlertDelivery], **values: object) -> None:
         publish(LIVE, {"type": "alerts.changed"})
 
 
-def _failed(rows: Sequence[AlertDelivery], error: str, status: int | None) -> None:
+def _failed(rows: Sequence[AlertDelivery], error: str, status: int | None, *, is_final: bool = False) -> None:
     now = timezone.now()
     told = {"error": error[:240], "status_code": status}
-    old = [row for row in rows if now > row.created_at + GIVEN_UP_AFTER]
+    old = [row for row in rows if is_final or now > row.created_at + GIVEN_UP_AFTER]
     if old:
         log.error("a message about alerts by the route %s is given up: %s", old[0].route_id, error)
         _note(old, state=State.GIVEN_UP, due_at=None, **told)

@@ -6,11 +6,12 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import F
 from django.utils import timezone
 
 from monitoring.alerts import raising, sending
 from monitoring.alerts.firing import Firing
-from monitoring.models import Alert, AlertDelivery, AlertRoute, Severity
+from monitoring.models import Alert, AlertDelivery, AlertMember, AlertRoute, Severity
 
 
 class Firings(dict[str, Firing]):
@@ -37,6 +38,7 @@ def look() -> None:
 
 def later(span: timedelta) -> None:
     """Let so much time pass for all that is in rows."""
+    AlertMember.objects.update(since=F("since") - span, ended_at=F("ended_at") - span)
     for model, names in (
         (
             Alert,

@@ -151,6 +151,21 @@ def test_one_that_comes_back_much_later_is_another_alert(cast: Cast, firings: Fi
     assert sorted(Alert.objects.values_list("state", flat=True)) == ["firing", "resolved"]
 
 
+def test_one_that_comes_back_much_later_is_told_though_its_alert_is_still_open(
+    cast: Cast, firings: Firings, mailing: MailServer
+) -> None:
+    one = firings.add(1)
+    firings.add(2)
+    look()
+    firings.end(one)
+    look()
+    later(timedelta(hours=1))
+    firings.add(1)
+    look()
+    assert sorted(Alert.objects.values_list("state", "open_count")) == [("firing", 1), ("firing", 1)]
+    assert AlertDelivery.objects.filter(occasion="firing").count() == 2
+
+
 def test_a_source_that_fails_ends_nothing(
     cast: Cast, firings: Firings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +179,15 @@ def test_a_source_that_fails_ends_nothing(
     monkeypatch.setattr(sources, "_sources", {"test": fails})
     look()
     assert alert().state == "firing"
+
+
+def test_a_firing_with_long_fields_is_cut_and_raised(cast: Cast, firings: Firings) -> None:
+    firings.add(1, name="n" * 1000, link="/nodes/?node=" + "x" * 300)
+    firings.add(2, code="gpu_lost" + "x" * 100, link="/" + "x" * 300)
+    look()
+    look()
+    rows = AlertMember.objects.order_by("key")
+    assert [(len(row.name), row.link, len(row.code)) for row in rows] == [(512, "/nodes/", 9), (0, "", 64)]
 
 
 def test_an_acknowledged_alert_is_not_escalated(cast: Cast, firings: Firings) -> None:
@@ -181,6 +205,27 @@ def test_an_acknowledged_alert_is_not_escalated(cast: Cast, firings: Firings) ->
     escalated = alert(code="node_lost")
     assert told(escalated.pk) == [("escalated", "waiting")] and escalated.escalated_at
     assert not told(alert(code="gpu_lost").pk)
+
+
+def test_each_route_for_later_gets_its_turn_once(cast: Cast, firings: Firings) -> None:
+    for name, minutes in (("team", 10), ("night", 60)):
+        AlertRoute.objects.create(name=name, way="webhook", escalates_after_minutes=minutes)
+    firings.add()
+    look()
+
+    def told_routes() -> list[str]:
+        return sorted(AlertDelivery.objects.values_list("route__name", flat=True))
+
+    later(11 * MINUTE)
+    look()
+    first = alert().escalated_at
+    assert told_routes() == ["team"] and first
+    look()
+    later(50 * MINUTE)
+    look()
+    look()
+    assert told_routes() == ["night", "team"]
+    assert alert().escalated_at == first - 50 * MINUTE
 
 
 def test_a_silenced_alert_is_told_when_the_silence_ends(cast: Cast, firings: Firings) -> None:

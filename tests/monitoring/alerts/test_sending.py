@@ -6,14 +6,16 @@ import hashlib
 import hmac
 from base64 import b64encode
 from datetime import timedelta
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, Membership, User
 from monitoring.alerts import actions, heartbeat, routes, sending
+from monitoring.alerts.posting import is_inside
 from monitoring.models import AlertDelivery, AlertRoute
 from tests.cast import Cast
 from tests.monitoring.alerts.stage import Firings, alert, later, look, send
@@ -134,6 +136,41 @@ def test_nothing_is_sent_while_it_is_silenced(cast: Cast, firings: Firings, hook
     assert len(hook.got) == 1
 
 
+def test_a_disabled_route_sends_tests_only_and_what_still_fires_once_it_is_enabled(
+    cast: Cast, firings: Firings, hook: Receiver
+) -> None:
+    made = route(cast, hook)
+    over = firings.add(1, "gpu_lost")
+    firings.add(2, "node_lost")
+    look()
+    routes.change(cast.admin, made, {"enabled": False})
+    routes.test(cast.admin, made)
+    send()
+    assert [one["occasion"] for got in hook.got for one in got.json["alerts"]] == ["test"]
+    firings.end(over)
+    look()
+    send(2 * MINUTE)
+    assert len(hook.got) == 1
+    routes.change(cast.admin, made, {"enabled": True})
+    send(2 * MINUTE)
+    assert [one["code"] for one in hook.got[1].json["alerts"]] == ["node_lost"] and len(hook.got) == 2
+
+
+def test_who_was_told_by_a_route_that_is_disabled_now_hears_no_more(
+    cast: Cast, firings: Firings, hook: Receiver
+) -> None:
+    made = route(cast, hook)
+    one = firings.add()
+    look()
+    send()
+    routes.change(cast.admin, made, {"enabled": False})
+    firings.end(one)
+    look()
+    routes.change(cast.admin, made, {"enabled": True})
+    send(2 * MINUTE)
+    assert len(hook.got) == 1
+
+
 def test_a_message_that_another_worker_sends_is_left_to_it(
     cast: Cast, firings: Firings, hook: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +208,21 @@ def test_a_refused_mail_keeps_the_servers_words(cast: Cast, firings: Firings, ma
     assert (row.state, row.status_code) == ("waiting", 550) and "no such person" in row.error
 
 
+def test_who_left_the_tenant_or_the_admins_gets_no_mail_of_alerts_any_more(
+    cast: Cast, firings: Firings, mailing: MailServer
+) -> None:
+    wanted = {"name": "mine", "way": "mail", "address": "bob@example.org", "tenant": "demo"}
+    routes.create(cast.alice, wanted)
+    firings.add(tenant_id=cast.demo.pk)
+    look()
+    Membership.objects.filter(tenant=cast.demo, user=cast.bob.user).delete()
+    User.objects.filter(pk=cast.admin.user.pk).update(is_staff=False)
+    send()
+    assert not mailing.messages
+    rows = AlertDelivery.objects.all()
+    assert [(row.state, bool(row.error)) for row in rows] == [("given_up", True)] * 2
+
+
 def test_addresses_are_encrypted_and_never_given_back(cast: Cast, hook: Receiver) -> None:
     from monitoring.alerts.representation import route_json
 
@@ -201,6 +253,47 @@ def test_an_owners_route_gets_only_their_tenants_alerts_and_stays_outside(
     routes.change(cast.admin, made, {"may_reach_inside": True})
     send()
     assert len(hook.got) == 1
+
+
+def test_what_an_admin_allowed_of_one_address_is_not_allowed_of_another(cast: Cast) -> None:
+    wanted = {"name": "mine", "way": "webhook", "address": "https://x.test/", "tenant": "demo"}
+    made = routes.create(cast.alice, wanted)
+
+    def may_reach_inside() -> bool:
+        return AlertRoute.objects.get(pk=made.pk).may_reach_inside
+
+    routes.change(cast.admin, made, {"may_reach_inside": True})
+    routes.change(cast.alice, made, {"name": "other"})
+    assert may_reach_inside()
+    routes.change(cast.admin, made, {"address": "https://y.test/"})
+    assert may_reach_inside()
+    routes.change(cast.alice, made, {"address": "https://z.test/", "may_reach_inside": True})
+    assert not may_reach_inside()
+
+
+def test_an_owners_route_reaches_no_network_that_is_known_of_a_cluster(cast: Cast) -> None:
+    wanted = {"name": "mine", "way": "webhook", "address": "https://x.test/", "tenant": "demo"}
+    made = routes.create(cast.alice, wanted)
+    cast.cluster.pod_cidrs = ["10.1.0.0/16"]
+    cast.cluster.found_networks = {
+        "pods": ["10.2.0.0/16"],
+        "services": ["10.3.0.0/16"],
+        "api": ["10.4.0.1/32"],
+        "nodes": ["192.0.2.1/32"],
+    }
+    cast.cluster.save()
+    refused = sending.refused_networks(made) or []
+    for address in (
+        "10.1.0.1",
+        "10.2.0.1",
+        "10.3.0.1",
+        "10.4.0.1",
+        "192.0.2.1",
+        "100.100.100.200",
+        "fd00:ec2::254",
+    ):
+        assert is_inside(ip_address(address), refused)
+    assert not is_inside(ip_address("192.0.2.2"), refused)
 
 
 def test_who_may_make_routes(cast: Cast) -> None:
