@@ -23,7 +23,7 @@ from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 SIZED = {"tenant": "demo", "name": "exp-1", "image": "jupyter", "pool": "a100", "gpus": 1}
 RSA_1024 = (

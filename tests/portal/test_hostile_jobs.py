@@ -17,7 +17,7 @@ from tests.shared.job_rows import make_job
 from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 SWEEPS: list[Any] = [
     [], 7, "lr = 1", {"parallelism": 2}, {"parameters": {}}, {"parameters": {"lr": []}}, {"parameters": {"a b": [1]}},

@@ -19,7 +19,7 @@ from tests.e2e.stack import Client, Stack, until
 from tests.shared.servers.receiver import Receiver, receiver
 from tests.shared.servers.smtp import MailServer, mail_server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 WITHIN_SECONDS = 60
 LONGEST_SECONDS = 240  # for a silent agent and a slowed GPU, health itself waits for minutes
