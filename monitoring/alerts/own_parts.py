@@ -149,9 +149,13 @@ def unused_tokens(now: datetime) -> Iterator[Firing]:
 
 def look_at_site() -> None:
     """Note when the certificate of Berth's own address ends, as people meet it. What cannot be read says nothing."""
+    AlertPass.objects.filter(pk=1).update(site_ends_at=_end_of_site())
+
+
+def _end_of_site() -> datetime | None:
     parts = urlsplit(settings.BASE_URL)
     if parts.scheme != "https" or not parts.hostname:
-        return
+        return None
     context = ssl.create_default_context()
     try:
         address = (parts.hostname, parts.port or 443)
@@ -161,11 +165,7 @@ def look_at_site() -> None:
         ):
             told = connection.getpeercert() or {}
     except ssl.SSLCertVerificationError as error:
-        if error.verify_code != CERTIFICATE_EXPIRED:
-            return
-        ends_at = timezone.now()
+        return timezone.now() if error.verify_code == CERTIFICATE_EXPIRED else None
     except OSError:
-        return
-    else:
-        ends_at = datetime.fromtimestamp(ssl.cert_time_to_seconds(str(told["notAfter"])), UTC)
-    AlertPass.objects.filter(pk=1).update(site_ends_at=ends_at)
+        return None
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(told["notAfter"])), UTC)

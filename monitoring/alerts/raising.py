@@ -43,9 +43,9 @@ class _Pass:
 
 def look() -> None:
     """Make a pass. Then enqueue the sending of what is due."""
+    passes.begins()  # outside of the transaction, which would lock the row for those who enqueue
     with transaction.atomic():
         one_at_a_time("monitoring.alerts")
-        passes.begins()
         now = timezone.now()
         firings, failed = sources.read()
         deliveries.ensure_default()

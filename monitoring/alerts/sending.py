@@ -115,7 +115,9 @@ def take() -> UUID | None:
         waiting = AlertDelivery.objects.filter(SENDABLE)
         _postpone_silenced(waiting.filter(due_at__lte=now))
         first = locked(_may_go(waiting.filter(due_at__lte=now)), skip_busy=True)
-        chosen = first.order_by("due_at", "pk").first()
+        # Routes of no tenant first: slow receivers of owners must not delay what admins are told.
+        first = first.annotate(is_of_admins=Q(route__tenant=None))
+        chosen = first.order_by("-is_of_admins", "due_at", "pk").first()
         if chosen is None:
             return None
         batch = chosen.batch or uuid.uuid4()

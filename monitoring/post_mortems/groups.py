@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -121,14 +122,35 @@ def _group(
 
 def firings(now: datetime | None = None) -> list[Firing]:
     """Return the groups of all runs of the last two days, whoever they belong to, as alerts for admins."""
-    now = now or timezone.now()
-    found = alike(_read(PostMortem.objects.all(), now), now)
+    minute = (now or timezone.now()).replace(second=0, microsecond=0)
+    found = _of_everyone(minute, *_figures(minute))
     places = {(group.cluster_id, group.node) for group in found if group.cluster_id and group.node}
     pools = pools_of_nodes(places)
     return [
         _firing(group, pools.get((group.cluster_id, group.node), ()) if group.cluster_id else ())
         for group in found
     ]
+
+
+def _figures(minute: datetime) -> list[Any]:
+    """Return what changes as soon as records do."""
+    figures = PostMortem.objects.filter(ended_at__gt=minute - WITHIN).aggregate(
+        rows=Count("pk"),
+        on_clusters=Count("cluster"),
+        gathered=Count("gathered_at"),
+        ended_at=Max("ended_at"),
+        gathered_at=Max("gathered_at"),
+    )
+    return list(figures.values())
+
+
+@lru_cache(maxsize=1)
+def _of_everyone(minute: datetime, *_figures: Any) -> tuple[Group, ...]:
+    """Return the groups of all runs. They are kept for as long as the minute and the figures of the records stay.
+
+    Passes over alerts ask every few seconds, in several processes: these have to find the same.
+    """
+    return tuple(alike(_read(PostMortem.objects.all(), minute), minute))
 
 
 def _firing(group: Group, pools: Sequence[UUID]) -> Firing:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.db import connections, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from monitoring.alerts import driving, passes, routes
+from monitoring.alerts import driving, passes, routes, sources
+from monitoring.alerts.firing import Firing
 from monitoring.models import Alert, AlertDelivery, AlertPass
 from tests.cast import Cast
 from tests.monitoring.alerts.stage import Firings, later, look
@@ -33,6 +36,27 @@ def test_a_tick_enqueues_one_pass_until_it_runs(enqueued: list[str]) -> None:
     assert enqueued == [RAISE]
     passes.begins()
     driving.on_tick()
+    assert enqueued == [RAISE, RAISE]
+
+
+def test_a_pass_that_takes_long_delays_nobody_who_asks_for_another(
+    firings: Firings, enqueued: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asks() -> list[Firing]:
+        asking = threading.Thread(target=want)
+        asking.start()
+        asking.join(30)
+        return []
+
+    def want() -> None:
+        with transaction.atomic():
+            AlertPass.objects.select_for_update(nowait=True).get()
+        passes.want()
+        connections.close_all()
+
+    passes.want()
+    monkeypatch.setattr(sources, "_sources", {"test": asks})
+    look()
     assert enqueued == [RAISE, RAISE]
 
 

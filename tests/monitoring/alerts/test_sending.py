@@ -185,6 +185,27 @@ def test_a_message_that_another_worker_sends_is_left_to_it(
     assert len(hook.got) == 1
 
 
+def test_what_admins_are_told_goes_before_what_was_due_earlier_by_routes_of_tenants(
+    cast: Cast, firings: Firings, hook: Receiver
+) -> None:
+    wanted = {"name": "slow", "way": "webhook", "address": hook.url}
+    for number, tenant in enumerate((cast.demo, cast.second)):
+        routes.create(cast.admin, wanted | {"tenant": tenant.slug})
+        firings.add(number, tenant_id=tenant.pk)
+        look()
+        later(timedelta(seconds=20))
+    to_admins = route(cast, hook)
+    firings.add(3, "gpu_lost")
+    look()
+    later(timedelta(seconds=10))
+    taken = []
+    while batch := sending.take():
+        taken.append(
+            AlertDelivery.objects.filter(batch=batch).values_list("route__tenant__slug", flat=True)[0]
+        )
+    assert taken == [None, "demo", "second"] and to_admins.tenant is None
+
+
 def test_a_test_arrives_at_once_and_is_bounded(cast: Cast, mailing: MailServer, hook: Receiver) -> None:
     to_hook = route(cast, hook)
     routes.test(cast.admin, to_hook)

@@ -142,6 +142,17 @@ def test_certificates_and_tokens_that_end_soon_fire(cast: Cast, tmp_path: Path) 
     }
 
 
+@pytest.mark.parametrize("base_url", ["http://berth.test", "https://127.0.0.1:1"])
+def test_a_certificate_that_cannot_be_read_any_more_ends_its_alert(
+    cast: Cast, settings: Any, base_url: str
+) -> None:
+    AlertPass.objects.create(pk=1, site_ends_at=timezone.now() + 5 * DAY)
+    assert codes(own_parts.firings()) == ["credential_ends"]
+    settings.BASE_URL = base_url
+    own_parts.look_at_site()
+    assert not list(own_parts.firings())
+
+
 @pytest.mark.parametrize("text", ["", "[]", "users: 7", ": :", "current-context: c"])
 def test_a_broken_kubeconfig_says_nothing(cast: Cast, tmp_path: Path, text: str) -> None:
     (tmp_path / "kubeconfig").write_text(text)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
+import pytest
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.post_mortems.groups import WITHIN, Ended, alike, is_group
+from monitoring.models import PostMortem
+from monitoring.post_mortems import groups
+from monitoring.post_mortems.groups import FEWEST, WITHIN, Ended, alike, is_group
+from tests.cast import Cast
 
 NOW = timezone.now()
 CLUSTER = uuid4()
@@ -70,3 +74,31 @@ def test_one_run_more_never_ends_a_group(drawn: list[tuple[bool, int]]) -> None:
     those = [ended("program_exit" if is_own else "node_lost", holder=HOLDERS[n]) for is_own, n in drawn]
     for count in range(len(those)):
         assert not is_group(those[:count]) or is_group(those[: count + 1])
+
+
+@pytest.mark.django_db
+def test_groups_are_read_again_after_a_change_and_in_the_next_minute_only(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+
+    def counted(records: list[Ended], now: datetime) -> list[groups.Group]:
+        found.append(len(records))
+        return alike(records, now)
+
+    monkeypatch.setattr(groups, "alike", counted)
+    groups._of_everyone.cache_clear()
+    of = {
+        "tenant": cast.demo, "owner": cast.bob.user, "cluster": cast.cluster, "holder_kind": "workspace",
+        "node": "gpu-1", "happened": "failed", "code": "given_up", "verdict": "gpu_lost",
+    }  # fmt: skip
+    now = timezone.now().replace(second=10)
+    for number in range(FEWEST):
+        at = now - timedelta(hours=1)
+        PostMortem.objects.create(id=uuid4(), holder_id=uuid4(), started_at=at, ended_at=at, **of)
+        codes = [firing.code for firing in groups.firings(now)]
+        assert ("alike_node" in codes) == (number + 1 == FEWEST)
+        groups.firings(now + timedelta(seconds=40))
+    assert found == [1, 2, 3]
+    groups.firings(now + timedelta(minutes=1))
+    assert found == [1, 2, 3, 3]
