@@ -56,7 +56,7 @@ def worker(mail: MailServer, before: str = "", seconds: float = 60) -> Iterator[
     }
     code = WORKER.format(before=before, seconds=seconds)
     process = subprocess.Popen(
-        [sys.executable, "manage.py", "shell", "-c", code],
+        [sys.executable, "manage.py", "shell", "-v", "0", "-c", code],
         cwd=REPOSITORY,
         env=environment,
         stdout=subprocess.PIPE,
