@@ -168,6 +168,6 @@ def test_each_part_reaches_what_it_works_with() -> None:
     for part in ("berth-web", "berth-worker", "berth-watcher"):
         assert goes_out_to(part, 443) and goes_out_to(part, 6443)
     assert goes_out_to("berth-worker", SMTP)
-    for part, workspaces in (("berth-web", True), ("berth-ssh-jump", True), ("berth-worker", False)):
+    for part, workspaces in (("berth-web", True), ("berth-ssh-jump", True), ("berth-worker", True)):
         assert [goes_out_to(part, port) for port in (JUPYTER_PORT, SSH_PORT, 30_022)] == [workspaces] * 3
     assert not goes_out_to("berth-ssh-jump", 6443)

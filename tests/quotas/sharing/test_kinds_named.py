@@ -24,8 +24,11 @@ NOT_LOOKED_AT = (
 REPORTED = {"'mig'"}  # a key of agents' reports
 LEFT = {
     "clusters/doctor/nodes.py": {"'gpu-manager'"},  # the name of a device plugin
+    "clusters/nodes/parts.py": {"'gpu-manager'"},  # the same
     "monitoring/dcgm/translation.py": REPORTED,
     "monitoring/intake/receive.py": REPORTED,
+    "monitoring/parts/looks.py": {"'hami'"},  # whether its scheduler must be there
+    "monitoring/parts/versions.py": {"'mps'"},  # which device plugins have it
     "quotas/pools/bad_gpus.py": REPORTED,
     "quotas/pools/gpu_reports.py": REPORTED,
 }
