@@ -216,6 +216,7 @@ def test_pages_export_and_admin_read_across_months(people: People) -> None:
     assert browser(people.admin).get("/admin/accounts/auditentry/?at__year=2031").status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("as_migrated")
 def test_the_migration_keeps_every_row_both_ways(people: People) -> None:
     numbers = [written(datetime(2020 + year, 2, 3, tzinfo=UTC)).pk for year in range(20)]
@@ -236,6 +237,7 @@ def test_the_migration_keeps_every_row_both_ways(people: People) -> None:
     assert (kept.actor_id, kept.actor_name, kept.tenant_id) == (None, "alice", people.demo.pk)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("as_migrated")
 def test_indexes_and_foreign_keys_are_the_same_after_both_ways() -> None:
     before = shape()
@@ -259,6 +261,7 @@ def shape() -> list[tuple[str, list[str]]]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("as_migrated")
 def test_entries_that_are_written_while_tables_change_are_not_lost() -> None:
     stop = threading.Event()
@@ -289,6 +292,7 @@ def keep_until_done(now: datetime) -> None:
     raise AssertionError("the trail was busy each time")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("as_migrated")
 def test_the_upkeep_waits_shortly_and_changes_nothing_while_the_trail_is_in_use() -> None:
     found: list[Partition] = partitions.partitions()

@@ -302,7 +302,7 @@ def play(*, examples: int, steps: int, start: int | None = None) -> None:
 
 @pytest.mark.django_db
 def test_any_mounts() -> None:
-    play(examples=4, steps=25)
+    play(examples=2, steps=25)
 
 
 @pytest.mark.slow
