@@ -1,7 +1,8 @@
-"""Who may see and handle which alerts and routes: admins all, owners those of their tenants, others none."""
+"""Rights to see and handle alerts and routes: admins all, owners those of their tenants, others none."""
 
 from __future__ import annotations
 
+from typing import TypeVar
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -9,9 +10,14 @@ from django.db.models import QuerySet
 from accounts.access import Actor, not_there, owned_tenants
 from monitoring.models import Alert, AlertDelivery, AlertRoute
 
+Row = TypeVar("Row", Alert, AlertRoute)
+
 
 def visible(actor: Actor) -> QuerySet[Alert]:
-    rows = Alert.objects.select_related("cluster", "tenant", "acknowledged_by", "resolved_by")
+    return _of(actor, Alert.objects.select_related("cluster", "tenant", "acknowledged_by", "resolved_by"))
+
+
+def _of(actor: Actor, rows: QuerySet[Row]) -> QuerySet[Row]:
     if actor.is_admin and not _is_bound(actor):
         return rows
     return rows.filter(tenant__in=owned_tenants(actor))
@@ -25,10 +31,7 @@ def get(actor: Actor, alert_id: UUID) -> Alert:
 
 
 def routes(actor: Actor) -> QuerySet[AlertRoute]:
-    rows = AlertRoute.objects.select_related("cluster", "pool", "tenant")
-    if actor.is_admin and not _is_bound(actor):
-        return rows
-    return rows.filter(tenant__in=owned_tenants(actor))
+    return _of(actor, AlertRoute.objects.select_related("cluster", "pool", "tenant"))
 
 
 def get_route(actor: Actor, route_id: UUID) -> AlertRoute:

@@ -1,4 +1,4 @@
-"""Who is told of an alert: its routes, and a row for each message that has to go. A row can exist once, so whatever
+"""Recipients of an alert: its routes, and a row for each message that has to go. A row can exist once, so whatever
 runs twice tells nobody twice.
 """
 

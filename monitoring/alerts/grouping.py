@@ -1,4 +1,4 @@
-"""Which firings belong to which alert. Pure: values in, a plan out.
+"""Sort firings into alerts. Pure: values in, a plan out.
 
 A member that fires again soon after it ended belongs to its alert: what flaps is one alert. Others of one group (same
 code, cluster and tenant) that begin one soon after another become one alert: a dead switch is one alert and not forty.

@@ -1,4 +1,4 @@
-"""What is wrong with Berth itself, as firings: queues that stand still, watches, mail, clusters, tokens."""
+"""Firings of what is wrong with Berth itself: queues that stand still, watches, mail, clusters, tokens."""
 
 from __future__ import annotations
 

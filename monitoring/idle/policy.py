@@ -1,4 +1,4 @@
-"""Which policy holds for a run, and when it stops. Pure."""
+"""Choose the policy that holds for a run, and when that stops it. Pure."""
 
 from __future__ import annotations
 

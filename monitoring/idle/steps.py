@@ -1,4 +1,4 @@
-"""What follows from a look: show the state, warn before the stop, stop. Each step checks the row under its lock."""
+"""Steps after a look: show the state, warn before the stop, stop. Each step checks the row under its lock."""
 
 from __future__ import annotations
 

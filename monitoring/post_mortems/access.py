@@ -1,4 +1,4 @@
-"""Who reads and notes: a record is read as its workspace or job is, and its log by those who may read that."""
+"""Rights to read and note: a record is read as its workspace or job is, and its log by those who may read that."""
 
 from __future__ import annotations
 
