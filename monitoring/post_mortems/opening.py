@@ -16,12 +16,13 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from jobs.models import Attempt
+from jobs.models import Attempt, Job
 from jobs.models import Event as JobEvent
 from monitoring.models import PostMortem
 from quotas.models import Claim
 from workloads.pods.status import EVICTED
 from workspaces.models import Event as WorkspaceEvent
+from workspaces.models import Workspace
 from workspaces.state import story
 
 log = logging.getLogger(__name__)
@@ -66,23 +67,15 @@ def _of_workspace(event: WorkspaceEvent, run: UUID) -> None:
     failure = (row.failure or {}) if event.code in ("given_up", "sent_back") else {}
     code, data = failure.get("code", event.code), failure.get("data", event.data)
     _open(
-        PostMortem(
-            id=run,
-            tenant_id=row.tenant_id,
-            owner_id=row.owner_id,
-            cluster_id=row.pool.cluster_id,
-            holder_kind=Claim.Holder.WORKSPACE,
-            holder_id=row.pk,
-            name=row.name,
-            image=row.image.slug,
-            pool=row.pool.slug,
-            node=row.node,
-            happened=_or_evicted(happened, data),
-            code=code,
-            data=data,
-            started_at=row.started_at,
-            ended_at=event.at,
-        )
+        row,
+        run,
+        holder_kind=Claim.Holder.WORKSPACE,
+        node=row.node,
+        happened=_or_evicted(happened, data),
+        code=code,
+        data=data,
+        started_at=row.started_at,
+        ended_at=event.at,
     )
 
 
@@ -95,25 +88,17 @@ def _of_job(event: JobEvent, run: UUID) -> None:
         return
     row = event.job
     _open(
-        PostMortem(
-            id=run,
-            tenant_id=row.tenant_id,
-            owner_id=row.owner_id,
-            cluster_id=row.pool.cluster_id,
-            holder_kind=Claim.Holder.JOB,
-            holder_id=row.pk,
-            name=row.name,
-            part=attempt.part.index,
-            attempt=attempt.number,
-            image=row.image.slug,
-            pool=row.pool.slug,
-            node=attempt.node,
-            happened=_of_attempt(attempt, event),
-            code=event.code,
-            data=event.data,
-            started_at=attempt.started_at or attempt.created_at,
-            ended_at=attempt.ended_at or event.at,
-        )
+        row,
+        run,
+        holder_kind=Claim.Holder.JOB,
+        part=attempt.part.index,
+        attempt=attempt.number,
+        node=attempt.node,
+        happened=_of_attempt(attempt, event),
+        code=event.code,
+        data=event.data,
+        started_at=attempt.started_at or attempt.created_at,
+        ended_at=attempt.ended_at or event.at,
     )
 
 
@@ -131,9 +116,20 @@ def _or_evicted(happened: Happened, data: dict[str, Any]) -> Happened:
     return Happened.EVICTED if data.get("reason") == EVICTED else happened
 
 
-def _open(record: PostMortem) -> None:
+def _open(row: Workspace | Job, run: UUID, **facts: Any) -> None:
     """Write the record. Of a run that has one already, what happened last counts: it restarted, then it failed."""
-    record.due_at = timezone.now() + FIRST_LOOK
+    record = PostMortem(
+        id=run,
+        tenant_id=row.tenant_id,
+        owner_id=row.owner_id,
+        cluster_id=row.pool.cluster_id,
+        holder_id=row.pk,
+        name=row.name,
+        image=row.image.slug,
+        pool=row.pool.slug,
+        due_at=timezone.now() + FIRST_LOOK,
+        **facts,
+    )
     PostMortem.objects.bulk_create(
         [record], update_conflicts=True, unique_fields=["id"], update_fields=WRITTEN
     )
