@@ -30,7 +30,7 @@ from django.utils import timezone, translation
 from accounts.access import Actor
 from accounts.credentials.secrets import Unreadable, decrypt
 from accounts.live import publish
-from accounts.locks import alone, locked
+from accounts.locks import alone, locked, one_at_a_time
 from accounts.models import Scope
 from accounts.notices import words as readers
 from accounts.trail import audit
@@ -109,9 +109,13 @@ def _slot() -> Iterator[bool]:
 
 
 def take() -> UUID | None:
-    """Take the next due message: its deliveries get one batch, and count as tried from here. None: nothing is due."""
-    now = timezone.now()
+    """Take the next due message: its deliveries get one batch, and count as tried from here. None: nothing is due.
+
+    One process at a time takes: two that choose at once could each take a part of what goes to a route together.
+    """
     with transaction.atomic():
+        one_at_a_time("alerts: take a message")
+        now = timezone.now()
         waiting = AlertDelivery.objects.filter(SENDABLE)
         _postpone_silenced(waiting.filter(due_at__lte=now))
         first = locked(_may_go(waiting.filter(due_at__lte=now)), skip_busy=True)

@@ -7,15 +7,17 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.db import connections
 
-from monitoring.alerts import routes
+from monitoring.alerts import routes, sending
 from monitoring.models import AlertDelivery
 from portal.up.plan import REPOSITORY
 from tests.cast import Cast
@@ -70,6 +72,13 @@ def worker(mail: MailServer, before: str = "", seconds: float = 60) -> Iterator[
         process.wait()
 
 
+def in_a_session_of_its_own(do: Callable[[], None]) -> None:
+    try:
+        do()
+    finally:
+        connections.close_all()
+
+
 def until_all_are_sent(within: float = 60) -> None:
     deadline = time.monotonic() + within
     while AlertDelivery.objects.exclude(state="sent").exists():
@@ -96,6 +105,27 @@ def test_many_messages_go_once_each_by_two_workers(
         time.sleep(1)
     assert set(Counter(got.path for got in hook.got).values()) == {1} and len(hook.got) == 12
     assert len(mailing.messages) == 1
+
+
+def test_two_that_take_at_once_do_not_part_what_goes_together(
+    cast: Cast, firings: Firings, hook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_alerts(cast, firings, 1, hook)
+    AlertDelivery.objects.exclude(route__name="hook-0").delete()
+    taken: list[UUID | None] = []
+    other = threading.Thread(target=in_a_session_of_its_own, args=(lambda: taken.append(sending.take()),))
+
+    def name_for_the_batch() -> UUID:  # the first row is chosen, the others are not taken yet
+        if not other.ident:
+            other.start()
+            other.join(1)
+        return UUID(int=len(taken) + 1)
+
+    monkeypatch.setattr(uuid, "uuid4", name_for_the_batch)
+    first = sending.take()
+    other.join(30)
+    assert first and taken == [None]
+    assert set(AlertDelivery.objects.values_list("batch", "attempts")) == {(first, 1)}
 
 
 def test_a_worker_that_is_killed_before_it_sent_leaves_the_message_to_another(
