@@ -312,7 +312,7 @@ def bring_last(lanes: list[Lane]) -> None:
         if lane.case.is_trigger:
             lane.arm()
             lane.act()
-            until(f"{lane.case}: its moment", lane.is_there, 30, pause=0.002)
+            until(f"{lane.case}: its moment", lane.is_there, WITHIN_SECONDS, pause=0.002)
 
 
 def prepare(ground: Ground, lanes: list[Lane]) -> None:
@@ -340,7 +340,7 @@ def bring(ground: Ground, lanes: list[Lane]) -> None:
         if lane not in new:
             lane.act()
     for lane in lanes:
-        until(f"{lane.case}: its moment", lane.is_there, 30, pause=0.02)
+        until(f"{lane.case}: its moment", lane.is_there, WITHIN_SECONDS, pause=0.02)
 
 
 def judge(lanes: list[Lane], killed: str, found: Callable[[str, str], None]) -> None:

@@ -79,7 +79,7 @@ def test_killed_parts_come_back_and_a_killed_supervisor_leaves_a_clean_start(sta
     os.kill(stack.pid("supervisor"), signal.SIGKILL)
     assert stack.process is not None
     assert stack.process.wait(30) == 1
-    assert running(stack) == []
+    until("its parts ended with it", lambda: not running(stack), 30)
     assert "supervisor was killed" in log(stack)
 
     assert stack.start() < 60
