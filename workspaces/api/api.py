@@ -123,11 +123,14 @@ class WorkspaceView(OneWorkspaceView):
         return Response(workspace_json(self.workspace, self.actor))
 
     @extend_schema(
-        summary=gettext_noop("Change its name, size, lifetime, volumes"),
+        summary=gettext_noop("Change its name, size, lifetime, volumes, image, environment"),
         description=(
-            "A size, or volumes, that are changed while it runs take effect at the next start: `pending_restart`, "
-            "`next_size` and `next_volumes` say so. `volumes` replaces the whole list. A lifetime that is changed "
-            "counts from now. All of it is changed, or nothing."
+            "A size, volumes, image, environment, secrets or repository that are changed while it runs take effect at "
+            "the next start: `pending_restart` names them, `next_size`, `next_volumes`, `next_image`, `next_env` and "
+            "`next_repository` have the values. `volumes` and `env` replace the whole; `secret_env` sets those that it "
+            "names and removes those with null. A lifetime that is changed counts from now. Where it waits, another "
+            "size goes to the end of the queue, unless it asks for no more in the same pool, or is the size that it "
+            "had before. All of it is changed, or nothing."
         ),
         request=ChangeBody,
         responses=answers({200: WorkspaceShape}, 404, 409, 422),

@@ -99,9 +99,8 @@ def _lock(actor: Actor, tenant: Tenant) -> None:
 def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
     fields = check_name(spec.name)
-    image = Image.objects.filter(slug=spec.image, is_active=True).first()
-    if image is None:
-        fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
+    image = offered_image(spec.image)
+    fields |= check_image(spec.image, image)
     fields |= check_disk(spec.disk_mib)
     fields |= check_repository(spec.repository)
     fields |= check_env(spec.env, spec.secret_env)
@@ -110,6 +109,16 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
         )
     return image, resolve(tenant, spec.size)
+
+
+def offered_image(slug: str) -> Image | None:
+    return Image.objects.filter(slug=slug, is_active=True).first()
+
+
+def check_image(slug: str, image: Image | None) -> dict[str, list[str]]:
+    if image is not None:
+        return {}
+    return {"image": [_("There is no image “%(slug)s”. See the list of images.") % {"slug": slug}]}
 
 
 def check_disk(disk_mib: int) -> dict[str, list[str]]:

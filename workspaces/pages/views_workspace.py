@@ -24,6 +24,7 @@ from quotas import reasons
 from quotas.estimates import Estimator
 from storage.mounts import homes
 from workloads.logs.panel import Panel
+from workloads.models import Image
 from workloads.pages.bodies import curl
 from workloads.repositories import holds_credentials
 from workloads.sizes.estimate import alternatives
@@ -34,7 +35,8 @@ from workspaces.gateway import hosts, passes
 from workspaces.launch.keys import whole_address
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.runs import idleness, lifecycle, lifetime
-from workspaces.state import jupyter, runs
+from workspaces.runs.changes import place_at_stake
+from workspaces.state import jupyter, runs, settings
 
 from .same_launch import body_of_workspace
 from .timeline import start_took, timeline
@@ -48,6 +50,7 @@ ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
     "keep-alive": idleness.keep_alive,
 }
 ASKED_FIRST = ("stop", "restart")
+UNDOES_SIZE = (Phase.WAITING, Phase.STARTING)
 
 
 @never_cache
@@ -75,7 +78,9 @@ def workspace_page(
         "events": [(event, event_json(event)) for event in events],
         "has_ssh_key": actor.user.ssh_keys.exists(),
     }
+    context |= what_waits(workspace) if context["is_own"] else {}
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
+        context["place_at_stake"] = place_at_stake(workspace)
         size, minutes = Size.of(workspace), workspace.max_runtime_minutes
         looks = Estimator(without=workspace.run)
         others = alternatives(looks, workspace.tenant, workspace.owner, size, minutes, workspace.pk)
@@ -94,6 +99,21 @@ def workspace_page(
     if not is_refresh:
         inbox.read_about(actor.user, workspace.pk)
     return render(request, f"workspaces/{tab}.html", context | more, status=status)
+
+
+def what_waits(workspace: Workspace) -> dict[str, Any]:
+    """Return what its owner can take back: the image and the size that it had before. And what a restart applies."""
+    waits = settings.changes_of(workspace)
+    back_to = workspace.image if "image" in waits else None
+    if back_to is None and workspace.previous_image:
+        back_to = Image.objects.filter(slug=workspace.previous_image, is_active=True).first()
+    may_undo = not workspace.ending and workspace.phase in UNDOES_SIZE
+    former = workspace.former_size if may_undo else None
+    return {
+        "back_to": back_to,
+        "back_restarts": workspace.phase in (Phase.STARTING, Phase.FAILED),
+        "former": Size.kept(former["size"]) if former else None,
+    }
 
 
 def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:

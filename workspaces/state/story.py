@@ -99,6 +99,20 @@ LINES: dict[str, Line] = {
         _("Its size is %(size)s from its next start."), _("Restart it to use that size now.")
     ),
     "size_stays": Line(_("It keeps its size: %(size)s.")),
+    "image_changed": Line(_("Its image is “%(new)s”; before it was “%(old)s”.")),
+    "image_later": Line(
+        _("Its image is “%(new)s” from its next start."), _("Restart it to use that image now.")
+    ),
+    "image_stays": Line(_("It keeps its image: “%(new)s”.")),
+    "image_gone": Line(
+        _("The image “%(gone)s” is not offered any more. It keeps “%(name)s”."),
+        _("Choose another image in its settings."),
+    ),
+    "settings_changed": Line(_("Its settings were changed: %(what)s.")),
+    "settings_later": Line(
+        _("Its settings change at its next start: %(what)s."), _("Restart it to apply them now.")
+    ),
+    "settings_stay": Line(_("It keeps its settings: %(what)s.")),
     "remounted": Line(_("The list of volumes that it mounts was changed.")),
     "remounted_later": Line(
         _("The volumes that it mounts change at its next start."), _("Restart it to mount them now.")
@@ -214,6 +228,17 @@ LINES: dict[str, Line] = {
 RECORDED = frozenset({"given_up", "interrupted", "container_restarted", "sent_back"})
 
 
+# Words for what a change of settings concerns. Their values are for the owner alone.
+SETTINGS = {
+    "size": _("size"),
+    "volumes": _("volumes"),
+    "image": _("image"),
+    "env": _("environment"),
+    "secret_env": _("secrets"),
+    "repository": _("repository"),
+}
+
+
 def is_recorded(event: Event) -> bool:
     """Return True if the event's run has a record. One that was sent back has none if no node had taken its pod."""
     is_so = event.code in RECORDED and event.run is not None
@@ -246,6 +271,8 @@ def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
         more["time"] = date_format(localtime(datetime.fromisoformat(data["until"])), "H:i T")
     if "minutes" in data:
         more["span"] = lifetime(data["minutes"])
+    if "fields" in data:
+        more["what"] = ", ".join(str(SETTINGS[name]) for name in data["fields"])
     if "measured" in data:
         more["figures"] = idle_words.figures(data["measured"])
     return {**data, **more}

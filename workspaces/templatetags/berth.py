@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -180,6 +180,12 @@ def when(said: Mapping[str, Any]) -> str:
 def what_to_do(workspace: Workspace) -> str:
     """Advice about the workspace's message."""
     return story.hint(workspace.message_code, workspace.message_data)
+
+
+@register.filter
+def settings_in_words(names: Iterable[str]) -> str:
+    """Names of settings, as the API has them, in words."""
+    return ", ".join(str(story.SETTINGS[name]) for name in names)
 
 
 @register.filter
