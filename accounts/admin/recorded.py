@@ -24,6 +24,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from accounts import signals
+from accounts.admin import deletion
 from accounts.admin.labels import LabelledRows
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
@@ -248,8 +249,7 @@ class RecordedPage(Page[M]):
         """Allow the rows that belong to an object to be deleted with it; forbid it if `why_kept` gives a reason."""
         if kept := [f"{obj}: {why}" for obj in objs if (why := self.why_kept(obj))]:
             return [], {}, set(), kept
-        to_delete, counts, _forbidden, protected = super().get_deleted_objects(objs, request)
-        return to_delete, counts, set(), protected
+        return deletion.in_words(objs)
 
     def record(self, request: HttpRequest, obj: Model, verb: str, changes: dict[str, Any]) -> None:
         tenant = obj if isinstance(obj, Tenant) else getattr(obj, "tenant", None)
