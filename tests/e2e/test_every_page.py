@@ -62,6 +62,8 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "bookings/<uuid:id>/cancel/": [("alice", "/bookings/{booking}/cancel/")],
     "connections/": [("bob", "/connections/"), ("victor", "/connections/")],
     "connections/<uuid:id>/": [("bob", "/connections/{connection}/")],
+    "first-run/": [("admin", "/first-run/")],
+    "first-run/<slug:step>/": [("admin", f"/first-run/{step}/") for step in ("cluster", "tenant", "image")],
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "help/causes/": [("bob", "/help/causes/"), ("admin", "/help/causes/")],

@@ -104,6 +104,11 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": Row("403 403 403 200 200 404 403 404", {"role": "viewer"}),
         "DELETE": Row("403 403 403 204 204 404 403 404"),
     },
+    "announcements/": {
+        "GET": EVERYBODY,
+        "POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body={"text": "New GPUs"}),
+    },
+    "announcements/<uuid:id>/": {"DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
     "clusters/": {"GET": ADMINS},
     "nodes/": {"GET": ADMINS},
@@ -241,6 +246,8 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "api/schema/": (PUBLIC, ""),
     "api/docs/": (PAGE, NO_SUCH_METHOD),
     "help/causes/": (PAGE, PAGE),
+    "first-run/": ("403 403 403 403 200 403 302", "403 403 403 403 302 403 302"),  # what is left is to try it
+    "first-run/<slug:step>/": ("403 403 403 403 200 403 302", "403 403 403 403 422 403 302"),
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),

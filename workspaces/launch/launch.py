@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, tenant_by_slug
+from accounts.announcements.showing import refuse_in_maintenance
 from accounts.errors import Conflict, Invalid, Refusal
 from accounts.locks import locked
 from accounts.models import Tenant, User
@@ -75,6 +76,7 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
     tenant = tenant_by_slug(actor, spec.tenant)
     try:
         with transaction.atomic():
+            refuse_in_maintenance(actor)
             _lock(actor, tenant)
             refuse_unfair(actor, spec.priority)
             image, size = check(tenant, spec)
