@@ -132,6 +132,7 @@ NOT_READ = {
     "jobs/<uuid:id>/stop-rest/",  # a question after a form: tests/jobs/pages/test_parts.py
     "launch/answer/",
     "metrics",
+    "workspaces/bulk/",
     "workspaces/<uuid:id>/instead/",
     "notices/<uuid:id>/",
     "notices/read/",

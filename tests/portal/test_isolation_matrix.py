@@ -294,7 +294,9 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "jobs/": (PAGE, NO_SUCH_METHOD),
     "jobs/new/": (PAGE, "422 200 422 422 422 422 302"),
     "jobs/new/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
-    "jobs/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such action
+    # A GET leads to the list; and there is no such action.
+    "jobs/bulk/": ("302 302 302 302 302 302 302", "404 404 404 404 404 404 302"),
+    "workspaces/bulk/": ("302 302 302 302 302 302 302", "404 404 404 404 404 404 302"),
     "jobs/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/parts/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/stop-rest/": (MANAGED_PAGE, "200 403 403 200 200 404 302"),  # it asks which

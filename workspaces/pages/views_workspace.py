@@ -16,10 +16,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from accounts.access import Actor
+from accounts.access import Actor, role_in
 from accounts.errors import SHOWN_IN_PLACE, Refusal
+from accounts.models import Role
 from accounts.notices import inbox
 from accounts.rest.actors import actor_of
+from accounts.targets import safe_target
 from quotas import reasons
 from quotas.estimates import Estimator
 from storage.mounts import homes
@@ -68,7 +70,7 @@ def workspace_page(
         "workspace": workspace,
         "shown": workspace_json(workspace, actor),
         "is_own": access.is_own(actor, workspace),
-        "may": what_may(actor, workspace),
+        "may": what_may(actor, workspace, role_in(actor, workspace.tenant)),
         "steps": timeline(workspace, events),
         "start_took": start_took(workspace, events),
         "raw": (workspace.failure or {}).get("data", {}).get("raw", ""),
@@ -96,13 +98,13 @@ def workspace_page(
     return render(request, f"workspaces/{tab}.html", context | more, status=status)
 
 
-def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
+def what_may(actor: Actor, workspace: Workspace, role: Role | None) -> dict[str, bool]:
     """Actions that make sense now for this person. The use cases decide; this only leaves out what they refuse."""
     is_there = workspace.desired != Desired.DELETED
-    reads_logs = access.may_manage(actor, workspace)
+    reads_logs = access.manages(role, is_own=access.is_own(actor, workspace))
     manages = is_there and reads_logs
     runs_own = manages and access.is_own(actor, workspace)
-    launches = reads_logs or access.may_launch(actor, workspace.tenant)
+    launches = role in access.LAUNCHES
     wanted = workspace.desired == Desired.RUNNING
     rests = workspace.phase in (Phase.STOPPED, Phase.FAILED) or not is_there
     return {
@@ -112,6 +114,7 @@ def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
         "extend": manages and wanted and workspace.stops_at is not None,
         "delete": manages,
         "launch_again": rests and launches,
+        "clone": launches and not workspace.deleted_at,
         "run_as_job": is_there and launches,
         "logs": reads_logs,
     }
@@ -128,14 +131,19 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
     workspace = access.get(actor, id)
     if request.method == "GET":
         access.require_manage(actor, workspace)
-        if verb in ASKED_FIRST and what_may(actor, workspace)[verb]:
+        if verb in ASKED_FIRST and what_may(actor, workspace, role_in(actor, workspace.tenant))[verb]:
             return question(request, actor, workspace, verb)
     else:
         try:
             ACTIONS[verb](actor, workspace)
         except SHOWN_IN_PLACE as refusal:
             messages.error(request, f"{refusal.message} {refusal.hint}")
-    return redirect("workspace", id=id)
+    return redirect(_back(request) or reverse("workspace", args=[id]))
+
+
+def _back(request: HttpRequest) -> str:
+    """Return the page that the question was asked from, if it was not the workspace's own."""
+    return safe_target(request) if "next" in request.GET or "next" in request.POST else ""
 
 
 def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
@@ -147,6 +155,7 @@ def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str
         "is_own": is_own,
         "is_changing": runs.is_changing(workspace),
         "made_for": homes.made_for(workspace.pk),
+        "back": _back(request),
     }
     return render(request, "workspaces/question.html", context)
 
@@ -166,7 +175,7 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
         messages.error(request, f"{refusal.message} {refusal.hint}")
         return redirect("workspace", id=id)
     messages.success(request, _("“%(name)s” is being deleted.") % {"name": workspace.name})
-    return redirect("workspaces")
+    return redirect(_back(request) or "workspaces")
 
 
 @never_cache
