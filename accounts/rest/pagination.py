@@ -31,7 +31,7 @@ class KeysetPagination(BasePagination):
     keyset = ("-created_at", "-id")
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        column, key = _asked_order(request, view) or getattr(view, "keyset", self.keyset)
+        column, key = _asked_order(request, view) or self._usual_order(view)
         self.request, self.following = request, None
         limit = _limit_of(request)
         queryset = queryset.order_by(column, key)
@@ -43,6 +43,10 @@ class KeysetPagination(BasePagination):
             rows.pop()
             self.following = _cursor_of(rows[-1], column, key)
         return rows
+
+    def _usual_order(self, view: Any) -> tuple[str, str]:
+        order: tuple[str, str] = getattr(view, "keyset", self.keyset)
+        return order
 
     def get_paginated_response(self, data: Any) -> Response:
         return Response({"results": data, "next": self._next_url()})

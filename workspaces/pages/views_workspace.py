@@ -24,6 +24,7 @@ from accounts.rest.actors import actor_of
 from accounts.targets import safe_target
 from quotas import reasons
 from quotas.estimates import Estimator
+from quotas.models import Claim
 from storage.mounts import homes
 from workloads.logs.panel import Panel
 from workloads.pages.bodies import curl
@@ -39,7 +40,7 @@ from workspaces.runs import idleness, lifecycle, lifetime
 from workspaces.state import jupyter, runs
 
 from .same_launch import body_of_workspace
-from .timeline import start_took, timeline
+from .timeline import by_run, start_took, timeline
 
 EVENTS_SHOWN = 200
 ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
@@ -74,7 +75,6 @@ def workspace_page(
         "steps": timeline(workspace, events),
         "start_took": start_took(workspace, events),
         "raw": (workspace.failure or {}).get("data", {}).get("raw", ""),
-        "events": [(event, event_json(event)) for event in events],
         "has_ssh_key": actor.user.ssh_keys.exists(),
     }
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
@@ -86,6 +86,9 @@ def workspace_page(
         code = context["shown"]["queue"]["reason"]["code"] if context["shown"]["queue"] else ""
         context["tied_by"] = homes.ties(workspace.pk) if code in reasons.TIED else None
     is_refresh = bool(request.headers.get("HX-Request"))  # takes #now alone, which no tab's own block is in
+    if tab == "activity" and not is_refresh:
+        claims = Claim.objects.in_bulk({event.run for event in events if event.run})
+        context["runs"] = by_run([(event, event_json(event)) for event in events], claims)
     if tab == "logs" and context["may"]["logs"] and not is_refresh:
         api = reverse("api-v1:workspace-logs", args=[workspace.pk])
         context["log"] = Panel(request, workspace.pk, socket=f"/ws/workspaces/{workspace.pk}/logs/", api=api)
