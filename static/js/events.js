@@ -2,6 +2,8 @@
 // of another run begins a new list above the others.
 
 const blank = document.getElementById("event");
+const page = document.documentElement.lang;
+const language = page === "en" ? "en-GB" : page; // the day before the month, as the server writes it
 const blankRun = document.getElementById("run");
 
 function listFor(run) {
@@ -24,7 +26,7 @@ document.addEventListener("berth:event", ({ detail: event }) => {
   item.querySelector("[data-hint]").textContent = event.hint;
   const time = item.querySelector("time");
   time.dateTime = event.at;
-  time.title = new Date(event.at).toLocaleString();
+  time.title = new Date(event.at).toLocaleString(language, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
   listFor(event.run).prepend(item);
   document.querySelector("[data-no-events]")?.remove();
 });

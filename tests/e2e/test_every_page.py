@@ -57,11 +57,13 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "alerts/routes/<uuid:id>/": [("admin", "/alerts/routes/{route}/")],
     "api/docs/": [("bob", "/api/docs/")],
     "audit/": [("alice", "/audit/")],
+    "add-ssh-key/": [("victor", "/add-ssh-key/")],
     "bookings/": [("bob", "/bookings/"), ("alice", "/bookings/")],
     "bookings/<uuid:id>/": [("alice", "/bookings/{booking}/"), ("bob", "/bookings/{booking}/")],
     "bookings/<uuid:id>/cancel/": [("alice", "/bookings/{booking}/cancel/")],
     "connections/": [("bob", "/connections/"), ("victor", "/connections/")],
     "connections/<uuid:id>/": [("bob", "/connections/{connection}/")],
+    "connections/<uuid:id>/delete/": [("bob", "/connections/{connection}/delete/")],
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "help/causes/": [("bob", "/help/causes/"), ("admin", "/help/causes/")],
@@ -120,12 +122,10 @@ PAGES: dict[str, list[tuple[str, str]]] = {
 ERRORS = [("bob", "/nowhere/"), ("bob", "/audit/")]  # 404; 403
 # Addresses that are no pages: they change something, redirect, return a part of a page, or serve programs.
 NOT_READ = {
-    "add-ssh-key/",
     "alerts/<uuid:id>/<str:verb>/",
     "alerts/routes/<uuid:id>/<str:verb>/",
     "bookings/answer/",
     "api/schema/",
-    "connections/<uuid:id>/delete/",
     "healthz",
     "jobs/bulk/",
     "jobs/new/answer/",

@@ -155,9 +155,7 @@ class Bulk(Generic[Row]):
     more: Callable[[list[Row]], dict[str, Any]] = field(default=lambda rows: {})
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """Answer the form below the list, and the question. A GET leads to the list: nothing is to be read here."""
-        if request.method == "GET":
-            return redirect(self.section)
+        """Answer the form below the list, and the question."""
         actor, verb = actor_of(request), request.POST.get("verb", "")
         if verb not in self.actions:
             raise Http404

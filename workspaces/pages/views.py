@@ -74,7 +74,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 @login_required
-@require_http_methods(["GET", "POST"])
+@require_POST
 def bulk(request: HttpRequest) -> HttpResponse:
     return BULK.answer(request)
 
@@ -107,18 +107,24 @@ BULK = Bulk(
 )
 
 
+@never_cache
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def add_ssh_key(request: HttpRequest) -> HttpResponse:
-    """Add a first SSH key from the page that misses it; the profile has all other actions on keys."""
-    actor = actor_of(request)
-    try:
-        public_key = request.POST.get("public_key", "")
-        name = request.POST.get("name", "").strip() or ssh_keys.comment_of(public_key) or _("My key")
-        ssh_keys.add(actor, name, public_key)
-    except SHOWN_IN_PLACE as refusal:
-        audit.record_refusal(request, actor, refusal)
-        messages.error(request, f"{refusal.message} {refusal.hint}")
-    else:
-        messages.success(request, _("Your SSH key was added. It works in all your workspaces."))
-    return redirect(safe_target(request))
+    """Add a first SSH key, from the pages that miss it. One that is refused is shown here again, with what is wrong."""
+    actor, back = actor_of(request), safe_target(request)
+    public_key = request.POST.get("public_key", "")
+    refused = ""
+    if request.method == "POST":
+        try:
+            name = request.POST.get("name", "").strip() or ssh_keys.comment_of(public_key) or _("My key")
+            ssh_keys.add(actor, name, public_key)
+        except SHOWN_IN_PLACE as refusal:
+            audit.record_refusal(request, actor, refusal)
+            refused = f"{refusal.message} {refusal.hint}"
+        else:
+            messages.success(request, _("Your SSH key was added. It works in all your workspaces."))
+            return redirect(back)
+    kept = "" if "PRIVATE KEY" in public_key else public_key
+    context = {"section": "workspaces", "back": back, "key": kept, "key_refused": refused}
+    return render(request, "workspaces/add_key.html", context, status=422 if refused else 200)
