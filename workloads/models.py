@@ -17,6 +17,10 @@ from accounts.text import visible
 from clusters.references import valid_reference
 from quotas.models import Flavor, Pool
 
+# Columns that their lists are searched in and sorted by, on pages and in the API.
+SEARCHED = ("name", "image__slug", "owner__username")
+ORDERINGS = ("-created_at", "created_at", "-changed_at", "name")
+
 
 class Image(models.Model):
     """Entry of the catalogue: a container reference, what it offers, and the user that it runs as."""

@@ -11,7 +11,10 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
+from workloads import models as workloads
 from workloads.models import EventRow, Workload
+
+SEARCHED = (*workloads.SEARCHED, "node")
 
 
 class Desired(models.TextChoices):

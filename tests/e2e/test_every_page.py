@@ -57,6 +57,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "alerts/routes/<uuid:id>/": [("admin", "/alerts/routes/{route}/")],
     "api/docs/": [("bob", "/api/docs/")],
     "audit/": [("alice", "/audit/")],
+    "add-ssh-key/": [("victor", "/add-ssh-key/")],
     "bookings/": [("bob", "/bookings/"), ("alice", "/bookings/")],
     "bookings/<uuid:id>/": [("alice", "/bookings/{booking}/"), ("bob", "/bookings/{booking}/")],
     "bookings/<uuid:id>/cancel/": [("alice", "/bookings/{booking}/cancel/")],
@@ -64,6 +65,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "connections/<uuid:id>/": [("bob", "/connections/{connection}/")],
     "first-run/": [("admin", "/first-run/")],
     "first-run/<slug:step>/": [("admin", f"/first-run/{step}/") for step in ("cluster", "tenant", "image")],
+    "connections/<uuid:id>/delete/": [("bob", "/connections/{connection}/delete/")],
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "help/causes/": [("bob", "/help/causes/"), ("admin", "/help/causes/")],
@@ -122,18 +124,17 @@ PAGES: dict[str, list[tuple[str, str]]] = {
 ERRORS = [("bob", "/nowhere/"), ("bob", "/audit/")]  # 404; 403
 # Addresses that are no pages: they change something, redirect, return a part of a page, or serve programs.
 NOT_READ = {
-    "add-ssh-key/",
     "alerts/<uuid:id>/<str:verb>/",
     "alerts/routes/<uuid:id>/<str:verb>/",
     "bookings/answer/",
     "api/schema/",
-    "connections/<uuid:id>/delete/",
     "healthz",
     "jobs/bulk/",
     "jobs/new/answer/",
     "jobs/<uuid:id>/stop-rest/",  # a question after a form: tests/jobs/pages/test_parts.py
     "launch/answer/",
     "metrics",
+    "workspaces/bulk/",
     "workspaces/<uuid:id>/instead/",
     "notices/<uuid:id>/",
     "notices/read/",
