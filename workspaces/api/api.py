@@ -279,7 +279,7 @@ class ImagesView(ListView):
     serializer_class = ImageShape
     queryset = Image.objects.filter(is_active=True)
     filterset_fields = ("slug", "name")
-    search_fields = ("slug", "name", "description")
+    search_fields = ("slug", "name", "description", "version", "cuda_version", "frameworks")
     keyset = ("slug", "id")
 
     @extend_schema(

@@ -24,7 +24,7 @@ from storage import connections
 from storage.models import Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
-from workloads import longest
+from workloads import drivers, longest
 from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
@@ -110,7 +110,9 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
         raise Invalid(
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
         )
-    return image, resolve(tenant, spec.size)
+    size = resolve(tenant, spec.size)
+    drivers.refuse_too_old(image, size.pool, size.units)
+    return image, size
 
 
 def offered_image(slug: str) -> Image | None:
