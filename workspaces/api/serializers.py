@@ -244,7 +244,7 @@ class FailureShape(ReasonShape):
     )
 
 
-class ProblemShape(ReasonShape):
+class StartProblemShape(ReasonShape):
     since = serializers.DateTimeField(allow_null=True)
     gives_up_at = serializers.DateTimeField(
         allow_null=True, help_text="When it ends the start, if it lasts. Null: it does not."
@@ -297,7 +297,7 @@ class WorkspaceShape(serializers.Serializer[Any]):
     progress = ProgressShape()
     endpoints = EndpointsShape(help_text="Null for everybody but its own person.")
     failure = FailureShape(allow_null=True)
-    problem = ProblemShape(
+    problem = StartProblemShape(
         allow_null=True, help_text="What is in the way of its start, or wrong with what runs."
     )
     volumes = serializers.ListField(child=serializers.DictField())
