@@ -23,6 +23,7 @@ urlpatterns = [
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", views.api_docs, name="api-docs"),
     path("help/causes/", views.causes, name="causes"),
+    path("help/guide/<slug:name>/", views.guide, name="guide"),
     path("tenant/", views.choose_tenant, name="choose-tenant"),
     path("theme/", views.choose_theme, name="choose-theme"),
     path("healthz", health.healthz),

@@ -9,6 +9,7 @@ from django import template
 
 from accounts.tenancy import current_tenant, owns_any, tenants_to_choose
 from clusters.isolation.deciding import any_without
+from portal import guide
 
 register = template.Library()
 
@@ -35,6 +36,12 @@ def may_read_trail(context: dict[str, Any]) -> bool:
 def without_isolation() -> dict[str, bool]:
     """The line at the foot of every page while a cluster runs without isolation, but for error pages."""
     return {"is_so": any_without()}
+
+
+@register.simple_tag(takes_context=True)
+def guide_here(context: dict[str, Any]) -> str:
+    """Address of the part of the guides that belongs to the page."""
+    return guide.address_of(context.get("section", ""))
 
 
 @register.simple_tag

@@ -241,6 +241,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "api/schema/": (PUBLIC, ""),
     "api/docs/": (PAGE, NO_SUCH_METHOD),
     "help/causes/": (PAGE, PAGE),
+    "help/guide/<slug:name>/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is none of that name
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
