@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, tenant_by_slug
+from accounts.announcements.showing import refuse_in_maintenance
 from accounts.credentials.secrets import encrypt
 from accounts.errors import Invalid, Refusal
 from accounts.locks import locked
@@ -95,6 +96,7 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
     tenant = tenant_by_slug(actor, spec.tenant)
     try:
         with transaction.atomic():
+            refuse_in_maintenance(actor)
             list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))  # one at a time
             require_submit(actor, tenant, hold=True)
             refuse_unfair(actor, spec.priority)

@@ -40,6 +40,7 @@ class MonitoringConfig(AppConfig):
         objects_changed.connect(isolation.on_objects_changed, dispatch_uid="monitoring.isolation")
         tick.connect(signs.on_tick, dispatch_uid="monitoring.health")
         tick.connect(supplies.on_tick, dispatch_uid="monitoring.supplies")
+        tick.connect(doctor.on_tick, dispatch_uid="monitoring.doctor")
         tick.connect(parts.on_tick, dispatch_uid="monitoring.parts")
         nodes_changed.connect(signs.on_nodes_changed, dispatch_uid="monitoring.health")
         objects_changed.connect(starts.on_objects_changed, dispatch_uid="monitoring.health")

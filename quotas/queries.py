@@ -72,6 +72,12 @@ def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
     return by_id
 
 
+def has_others_behind(claim: Claim) -> bool:
+    """Return True if others wait in the same queue that came later, or count for less."""
+    behind = Q(priority__lt=claim.priority) | Q(priority=claim.priority, place__gt=claim.place)
+    return Claim.objects.filter(behind, pool=claim.pool_id, state=State.WAITING).exists()
+
+
 def place_in_queue() -> Coalesce:
     """Return an expression for the number of claims ahead: as last decided; before the first pass, by place."""
     before = (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.apps import apps
 from django.contrib import admin
-from django.db.models import Count, OuterRef, QuerySet, Subquery, Value
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
@@ -27,10 +28,29 @@ def kinds() -> list[type[Workload]]:
     return [model for model in apps.get_models() if issubclass(model, Workload)]
 
 
+class DeletedFilter(admin.SimpleListFilter):
+    """Leaves deleted ones out, unless they are asked for."""
+
+    title = gettext_lazy("deleted")
+    parameter_name = "deleted"
+
+    def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
+        return [("yes", _("deleted ones")), ("all", _("all"))]
+
+    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+        first, *others = super().choices(changelist)
+        yield {**first, "display": _("not deleted")}
+        yield from others
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        is_asked = {"all": Q(), "yes": Q(deleted_at__isnull=False)}
+        return rows.filter(is_asked.get(self.value() or "", Q(deleted_at=None)))
+
+
 class WorkloadPage(ReadOnlyPage[Any]):
     """Common columns and filters of the pages of workspaces and of jobs."""
 
-    list_filter = ("phase", ("deleted_at", admin.EmptyFieldListFilter), "tenant", "pool", "image")
+    list_filter = ("phase", DeletedFilter, "tenant", "pool", "image")
     list_select_related = ("owner", "tenant", "pool", "flavor")
     date_hierarchy = "created_at"
 

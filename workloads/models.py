@@ -18,6 +18,9 @@ from accounts.text import visible
 from clusters.references import valid_reference
 from quotas.models import Flavor, Pool
 
+# Columns that their lists are searched in and sorted by, on pages and in the API.
+SEARCHED = ("name", "image__slug", "owner__username")
+ORDERINGS = ("-created_at", "created_at", "-changed_at", "name")
 valid_version = RegexValidator(
     r"^\d{1,4}(\.\d{1,4}){0,3}\Z", _("Write a version in numbers and dots, as 12.4.")
 )

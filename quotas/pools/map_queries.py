@@ -178,8 +178,7 @@ class Nodes:
         place = (pool.cluster_id, node.name, pool.resource_name)
         gpus = self.gpus.get((node.cluster_id, node.name), [])
         offered = offered_units(node, pool)
-        is_admin = viewer.actor.is_admin
-        label = node.name if is_admin else _("node %(number)s") % {"number": number}
+        label = self._label(place, node, number, viewer)
         by_card = cards_of(pool, node, gpus, offered)
         # Where pods are given parts of cards, these are known from the pods.
         held = {} if sharing.of(pool).by_card or by_card is None else shares_held(gpus)
@@ -196,6 +195,14 @@ class Nodes:
             reports={gpu.uuid: self.texts.report_on(gpu) for gpu in gpus},
             why=why_unwell(node, label) if trouble == Trouble.UNWELL else "",
         )
+
+    def _label(self, place: Place, node: Node, number: int, viewer: Viewer) -> str:
+        """Admins read names of nodes. Others read a number, and the name where a run of their tenants says it too."""
+        if viewer.actor.is_admin:
+            return node.name
+        if any(viewer.knows(one.claim) for one in self.claims[place]):
+            return _("node %(number)s (%(name)s)") % {"number": number, "name": node.name}
+        return _("node %(number)s") % {"number": number}
 
     def _by_claims(
         self, place: Place, node: Node, viewer: Viewer, held: Mapping[Pod, Shares]
