@@ -18,6 +18,9 @@ DONE = {
     "workspace.clone": _("%(actor)s copied the settings of the workspace “%(name)s”."),
     "workspace.ssh": _("%(actor)s opened the workspace “%(name)s” by SSH."),
     "workspace.jupyter": _("%(actor)s asked for the Jupyter token of the workspace “%(name)s”."),
+    "template.create": _("%(actor)s saved the template “%(name)s”."),
+    "template.change": _("%(actor)s changed the template “%(name)s”."),
+    "template.delete": _("%(actor)s deleted the template “%(name)s”."),
     "image.create": _("%(actor)s added the image “%(name)s”."),
     "image.change": _("%(actor)s changed the image “%(name)s”."),
 }

@@ -2,12 +2,14 @@
 
 from django.urls import path
 
-from .pages import views, views_launch, views_settings, views_tenant, views_workspace
+from .pages import views, views_launch, views_settings, views_templates, views_tenant, views_workspace
 
 urlpatterns = [
     path("", views.home, name="workspaces"),
     path("launch/", views_launch.launch, name="launch"),
     path("launch/answer/", views_launch.launch_answer, name="launch-answer"),
+    path("launch/templates/", views_launch.save_template, name="template-save"),
+    path("launch/templates/<uuid:id>/delete/", views_templates.delete, name="template-delete"),
     path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
     path("workspaces/bulk/", views.bulk, name="workspaces-bulk"),
     path("workspaces/<uuid:id>/", views_workspace.tab, {"name": "activity"}, name="workspace"),

@@ -134,6 +134,8 @@ NOT_READ = {
     "jobs/new/answer/",
     "jobs/<uuid:id>/stop-rest/",  # a question after a form: tests/jobs/pages/test_parts.py
     "launch/answer/",
+    "launch/templates/",
+    "launch/templates/<uuid:id>/delete/",
     "metrics",
     "workspaces/bulk/",
     "workspaces/<uuid:id>/instead/",

@@ -25,6 +25,7 @@ from tests.cast import make_cast
 from tests.shared.job_rows import make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
+from workspaces.models import Template
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
 PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
@@ -111,6 +112,9 @@ def make_stage() -> Stage:
     route = AlertRoute.objects.create(
         name="hook", way="webhook", tenant=cast.demo, address="x", host="x.test"
     )
+    template = Template.objects.create(
+        tenant=cast.demo, name="week", body={"image": "jupyter", "flavor": "a100-1"}, created_by=cast.bob.user
+    )
     announcement = Announcement.objects.create(text="New GPUs")
     ids = {
         "announcement": str(announcement.pk),
@@ -123,6 +127,7 @@ def make_stage() -> Stage:
         "workspace": str(workspace.pk),
         "booking": str(booking.pk),
         "notice": str(notice.pk),
+        "template": str(template.pk),
         "post-mortem": str(make_post_mortem(workspace).pk),
         "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
         "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),

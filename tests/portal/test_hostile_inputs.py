@@ -99,6 +99,17 @@ DISTRIBUTED: list[Any] = [
     {"framework": "ranks", "processes_per_node": -1}, {"framework": "ranks", "processes_per_node": 2**70},
     {"framework": "torchrun", "master": "10.0.0.1"},
 ]  # fmt: skip
+# The last one lacks nothing but a good name.
+TEMPLATES: list[Any] = [
+    7, [], "x", None, {}, {"image": "jupyter"}, {"image": None, "flavor": "a100-1"},
+    *({"image": "jupyter", "flavor": "a100-1", **more} for more in of(
+        {"secret_env": {"A": "b"}}, {"tenant": "second"}, {"name": "x"}, {"priority": 9}, {"env": {"PATH": "/"}},
+        {"secret_names": "A"}, {"secret_names": ["HOME"]}, {"secret_names": ["a b"]}, {"secret_names": ["A"] * 51},
+        {"secret_names": ["A\x00"]}, {"volumes": [STRANGER]}, {"repository": "file:///etc"}, {"disk_mib": 1},
+        {"connections": []},
+    )),
+    {"image": "jupyter", "flavor": "a100-1"},
+]  # fmt: skip
 KEYS: list[Any] = [
     "", "ssh-rsa", "ssh-rsa AAAA", "ssh-ed25519 !!!!", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", RSA_1024,
     "ssh-dss AAAAB3NzaC1kc3MAAACBAP", 'command="id" ssh-ed25519 AAAA', "ssh-ed25519 AAAA\nssh-ed25519 BBBB",
@@ -167,6 +178,8 @@ HOSTILE: list[tuple[str, str, Any]] = [
         "", " \n", "a\x00b", "\ud83d", "x" * 4001, None, 7, True, [], {},
     )),
     *(("POST", "post-mortems/{id}/notes/", body) for body in of({}, [], "x", 7, {"text": "fine", "author": "bob"})),
+    *(("POST", "templates/", {"tenant": "demo", "name": "fine", "launch": one}) for one in TEMPLATES),
+    *(("POST", "templates/", {"tenant": "demo", "name": name, "launch": TEMPLATES[-1]}) for name in NAMES[:12]),
     ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),
     ("GET", "audit/?since=yesterday", None),
     ("GET", "alerts/?state=broken", None),

@@ -42,6 +42,7 @@ ENDED_SESSIONS = ("deactivated", "signed out")
 # Tokens of bob with one scope.
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
+TEMPLATE = {"tenant": "demo", "name": "Week 3", "launch": {"image": "jupyter", "flavor": "a100-1"}}
 JOB = LAUNCH | {"command": ["true"]}
 VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
 FOREIGN = {"tenant": "demo", "owner": "bob", "name": "scans", "kind": "dataset", "persistent_volume": "pv-1"}
@@ -125,6 +126,12 @@ API: dict[str, dict[str, Row]] = {
         "DELETE": Row("403 403 403 200 200 404 403 404"),
     },
     "images/": {"GET": EVERYBODY},
+    "templates/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", TEMPLATE)},
+    "templates/<uuid:id>/": {
+        "GET": SEEN,
+        "PATCH": Row("403 403 403 200 200 404 403 404", {"name": "new"}),
+        "DELETE": Row("403 403 403 204 204 404 403 404"),
+    },
     "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
     "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
     "workspaces/<uuid:id>/": {
@@ -298,6 +305,8 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "notices/unsubscribe/<str:token>/": (PUBLIC, PUBLIC),
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
+    "launch/templates/": (NO_SUCH_METHOD, "422 200 422 422 422 422 302"),  # as launch/
+    "launch/templates/<uuid:id>/delete/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
     "add-ssh-key/": (PAGE, REFUSED_FORM),
     "jobs/": (PAGE, NO_SUCH_METHOD),
     "jobs/new/": (PAGE, "422 200 422 422 422 422 302"),
