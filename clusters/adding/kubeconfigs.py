@@ -43,7 +43,7 @@ def kept(text: str, context: str = "") -> str:
         raise _invalid(
             "context",
             _("The kubeconfig has no context “%(name)s”.") % {"name": name or "–"},
-            _("Name one of these: %(names)s.") % {"names": _(", ").join(contexts) or "–"},
+            _("Use one of these: %(names)s.") % {"names": _(", ").join(contexts) or "–"},
         )
     try:
         cluster, user = (chosen(kubeconfig, name, part) for part in ("cluster", "user"))
@@ -87,7 +87,7 @@ def _faults(cluster: dict[str, Any], user: dict[str, Any]) -> Iterator[Invalid]:
     server = urlsplit(str(cluster.get("server") or ""))
     if server.scheme not in ("http", "https") or not server.hostname:
         yield _invalid(
-            "kubeconfig", _("It names no address of the cluster (server: https://…)."), _hint_of_command()
+            "kubeconfig", _("It does not name the cluster's address (server: https://…)."), _hint_of_command()
         )
     if program := next((key for key in PROGRAMS if user.get(key)), ""):
         yield _invalid(
@@ -112,7 +112,7 @@ def _hint_of_command() -> str:
 
 def _unreadable() -> Invalid:
     """Return a refusal that repeats nothing of the text: it may be a secret."""
-    return _invalid("kubeconfig", _("This is no kubeconfig."), _hint_of_command())
+    return _invalid("kubeconfig", _("This is not a kubeconfig."), _hint_of_command())
 
 
 def _invalid(field: str, text: str, hint: str) -> Invalid:

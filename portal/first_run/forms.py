@@ -190,7 +190,7 @@ class TenantForm(forms.Form):
             if not name:
                 continue
             if (role := role.lower() or Role.MEMBER) not in Role.values:
-                text = _("Line %(n)d: “%(role)s” is no role. Write owner, member or viewer.")
+                text = _("Line %(n)d: “%(role)s” is not a role. Use owner, member or viewer.")
                 raise forms.ValidationError(text % {"n": number, "role": role[:40]})
             found[name] = role
         if len(found) > MOST_PEOPLE:

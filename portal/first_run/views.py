@@ -120,7 +120,7 @@ def isolate(request: HttpRequest, actor: Actor, context: Context) -> HttpRespons
     if not form.is_valid():
         return None
     doing.isolate(actor, form.instance, without=form.cleaned_data["without"])
-    return _next(request, _("Workspaces may be launched in %(name)s.") % {"name": cluster.name})
+    return _next(request, _("Workspaces can be launched in %(name)s.") % {"name": cluster.name})
 
 
 def make_pools(request: HttpRequest, actor: Actor, context: Context) -> HttpResponse | None:
@@ -141,7 +141,7 @@ def make_pools(request: HttpRequest, actor: Actor, context: Context) -> HttpResp
         return None
     pools = doing.make_pools(actor, cluster, form.chosen())
     names = _(", ").join(pool.name for pool in pools)
-    return _next(request, _("Made with their sizes: %(names)s.") % {"names": names})
+    return _next(request, _("Pools created with their sizes: %(names)s.") % {"names": names})
 
 
 def make_tenant(request: HttpRequest, actor: Actor, context: Context) -> HttpResponse | None:
@@ -155,7 +155,7 @@ def make_tenant(request: HttpRequest, actor: Actor, context: Context) -> HttpRes
         return None
     asked = {name: form.cleaned_data[name] for name in ("name", "slug", "people")}
     tenant = doing.make_tenant(actor, **asked, quotas=form.quotas())
-    return _next(request, _("%(name)s is ready for its people.") % {"name": tenant.name})
+    return _next(request, _("Tenant %(name)s was created.") % {"name": tenant.name})
 
 
 def add_image(request: HttpRequest, actor: Actor, context: Context) -> HttpResponse | None:
