@@ -36,7 +36,7 @@ def unused_slug(name: str, taken: set[str], otherwise: str) -> str:
 
 
 class ClusterForm(forms.Form):
-    """How Berth reaches a cluster. The kubeconfig is never shown again, also not beside an error."""
+    """How Berth reaches a cluster. Once it is saved, nobody can read the kubeconfig again."""
 
     name = forms.CharField(
         label=gettext_lazy("Name"), max_length=120, initial="Kubernetes", validators=[visible]
