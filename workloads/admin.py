@@ -37,7 +37,7 @@ class DeletedFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
         return [("yes", _("deleted ones")), ("all", _("all"))]
 
-    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+    def choices(self, changelist: Any) -> Iterator[Any]:
         first, *others = super().choices(changelist)
         yield {**first, "display": _("not deleted")}
         yield from others

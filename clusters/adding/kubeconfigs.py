@@ -1,4 +1,4 @@
-"""Texts of kubeconfigs: the parts that a context names, and what of a pasted one is kept. Pure."""
+"""Texts of kubeconfigs: the parts that a context names, and what of a pasted one is kept, encrypted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import yaml
 from django.utils.translation import gettext as _
 
+from accounts.credentials.secrets import encrypt
 from accounts.errors import Invalid
 
 LONGEST = 256 * 1024
@@ -30,6 +31,11 @@ def chosen(kubeconfig: dict[str, Any], context: str, part: str) -> dict[str, Any
 
 def named(kubeconfig: dict[str, Any], section: str, name: str) -> dict[str, Any]:
     return next((entry for entry in kubeconfig.get(section) or [] if entry.get("name") == name), {})
+
+
+def sealed(text: str, context: str = "") -> str:
+    """Return what is kept of a pasted kubeconfig, encrypted. Raise Invalid with what is wrong."""
+    return encrypt(kept(text, context))
 
 
 def kept(text: str, context: str = "") -> str:

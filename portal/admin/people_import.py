@@ -11,6 +11,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
@@ -146,7 +147,7 @@ def _fate(
     line: Line,
     person: User | None,
     tenants: Mapping[str, Tenant],
-    roles: Mapping[tuple[object, object], str],
+    roles: Mapping[tuple[UUID, UUID], str],
     *,
     is_made: bool,
 ) -> Fate:

@@ -12,7 +12,6 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.credentials.secrets import encrypt
 from accounts.errors import Invalid
 from accounts.forms import show_refusal
 from accounts.models import Role, valid_slug
@@ -77,11 +76,9 @@ class ClusterForm(forms.Form):
                 self.add_error("kubeconfig", _("Paste the kubeconfig."))
                 return cleaned
             try:
-                kept = kubeconfigs.kept(cleaned["kubeconfig"], cleaned.get("context", ""))
+                cleaned["sealed"] = kubeconfigs.sealed(cleaned["kubeconfig"], cleaned.get("context", ""))
             except Invalid as refusal:
                 show_refusal(self, refusal)
-            else:
-                cleaned["kept"] = encrypt(kept)
         return cleaned
 
     def cluster(self) -> Cluster:
@@ -92,7 +89,7 @@ class ClusterForm(forms.Form):
             slug=slug,
             name=cleaned["name"],
             connection=cleaned["connection"],
-            kubeconfig=cleaned.get("kept", ""),
+            kubeconfig=cleaned.get("sealed", ""),
         )
 
 
