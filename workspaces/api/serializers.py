@@ -29,6 +29,8 @@ from workloads.sizes.sizing import Size, SizeAsked
 from workspaces.launch.launch import LaunchSpec
 from workspaces.models import Desired, Event, Phase, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime, Metrics
+from workspaces.state import declared
+from workspaces.state.declared import App, SharedWith
 from workspaces.state.runs import next_size
 
 
@@ -56,8 +58,25 @@ class SettingsBody(SizeBody):
     )
 
 
+class AppBody(StrictSerializer):
+    name = serializers.CharField(max_length=declared.LONGEST_NAME)
+    port = serializers.IntegerField(
+        min_value=declared.FIRST_PORT,
+        max_value=declared.LAST_PORT,
+        help_text="In the workspace; on 127.0.0.1 is enough.",
+    )
+    shared_with = serializers.ChoiceField(
+        required=False,
+        choices=SharedWith.choices,
+        default=SharedWith.ME,
+        help_text="Who may open it: me, its owner alone; or tenant, everyone in the tenant.",
+    )
+
+
 class LaunchBody(SettingsBody, RequestBody):
     """Launch of a workspace. Give exactly one of flavor, pool or gpu to choose the place; other fields set amounts."""
+
+    apps = AppBody(many=True, required=False, help_text="Programs with a web page in it, eight at most.")
 
 
 class EstimateBody(LaunchBody):
@@ -122,6 +141,7 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         connections=body["connections"],
         exposition=exposition_of(body),
         idle_minutes=body.get("idle_minutes"),
+        apps=[App(**app) for app in body.get("apps", ())],
     )
 
 
@@ -204,11 +224,21 @@ class JupyterShape(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField(allow_null=True)
 
 
+class AppShape(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    port = serializers.IntegerField()
+    url = serializers.CharField(
+        allow_null=True, help_text="For a browser that is signed in to Berth; null while it cannot be opened."
+    )
+    shared_with = serializers.ChoiceField(choices=SharedWith.choices)
+
+
 class EndpointsShape(serializers.Serializer[Any]):
     jupyter = serializers.CharField(
         allow_null=True, help_text="Link for a browser that is signed in to Berth."
     )
     ssh = SSHShape(allow_null=True)
+    apps = AppShape(many=True, help_text="For others: those that are shared with the tenant.")
 
 
 class FailureShape(ReasonShape):
@@ -262,7 +292,7 @@ class WorkspaceShape(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     queue = QueueShape(allow_null=True)
     progress = ProgressShape()
-    endpoints = EndpointsShape(help_text="Null for everybody but its own person.")
+    endpoints = EndpointsShape(help_text="Null for everybody but its own person, except shared apps.")
     failure = FailureShape(allow_null=True)
     volumes = serializers.ListField(child=serializers.DictField())
     node = serializers.CharField(allow_null=True)
