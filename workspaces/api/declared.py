@@ -7,27 +7,20 @@ from uuid import UUID
 
 from django.utils.translation import gettext_noop
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import Scope
 from accounts.rest.schema import answers
-from accounts.rest.serializers import StrictSerializer
 from accounts.rest.views import checked
 from workspaces import access
 from workspaces.runs import declaring
 from workspaces.state import declared
-from workspaces.state.declared import App, SharedWith
+from workspaces.state.declared import App
 
 from .api import OneWorkspaceView
+from .app_shapes import AppBody, AppChangeBody, AppShape
 from .representation import app_json
-from .serializers import AppBody, AppShape
-
-
-class AppChangeBody(StrictSerializer):
-    name = serializers.CharField(required=False, max_length=declared.LONGEST_NAME)
-    shared_with = serializers.ChoiceField(required=False, choices=SharedWith.choices)
 
 
 class AppsView(OneWorkspaceView):

@@ -23,7 +23,7 @@ from workspaces.state import declared, jupyter
 from workspaces.state.declared import App, SharedWith
 
 from .forms_settings import AppForm
-from .views_workspace import about_apps, handed_over, is_followed
+from .views_workspace import apps_closed, handed_over, is_followed
 
 PAGES = {"settings": "workspace-settings"}
 
@@ -85,7 +85,6 @@ def open_app(request: HttpRequest, id: UUID, port: int) -> HttpResponse:
     access.require_app(actor, workspace, is_shared=app is not None and app.is_shared)
     declared.require_app(workspace, port)
     if not hosts.is_on() or not jupyter.address(workspace):
-        closed = about_apps(actor, workspace)["apps_closed"]
-        messages.error(request, closed or _("Its apps can be opened while it is ready."))
+        messages.error(request, apps_closed(workspace) or _("Its apps can be opened while it is ready."))
         return redirect("workspace", id=id)
     return handed_over(request, hosts.Site(id, port), request.GET.get("next", "/"))
