@@ -172,7 +172,11 @@ NOT_READ = {
     "volumes/<uuid:id>/restore/",
     "volumes/<uuid:id>/snapshot/",
     "volumes/<uuid:id>/transfer/",
+    "workspaces/<uuid:id>/apps/",
+    "workspaces/<uuid:id>/apps/<int:port>/",
+    "workspaces/<uuid:id>/apps/<int:port>/open/",
     "workspaces/<uuid:id>/clone/",
+    "workspaces/<uuid:id>/gauges/",
     "workspaces/<uuid:id>/open/",
     "workspaces/sparklines/",
 }
@@ -379,7 +383,8 @@ def furnish(cast: Cast) -> dict[Phase, Any]:
     """Create rows of everything that pages show; return bob's workspaces by phase."""
     ssh_keys.add(cast.bob, "laptop", KEY)
     tokens.issue(cast.bob.user, "nightly", ["read"], None, 30)
-    made = {phase: make_workspace(cast, cast.bob, phase, name=f"is-{phase}") for phase in Phase}
+    apps = [{"name": "TensorBoard", "port": 6006, "shared_with": "tenant"}]
+    made = {phase: make_workspace(cast, cast.bob, phase, name=f"is-{phase}", apps=apps) for phase in Phase}
     make_workspace(cast, cast.alice, Phase.WAITING, name="a-name-as-long-as-people-like-them-to-be")
     Notice.objects.filter(user=cast.bob.user).update(read_at=None)
     spend(cast)
