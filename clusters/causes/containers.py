@@ -95,9 +95,7 @@ CAUSES = (
         r"|cannot load seccomp profile|load apparmor profile"
         r"|failed to sync (?:secret|configmap) cache",
         _("The node could not prepare or start the container."),
-        _(
-            "Berth retries automatically. If this continues, stop your workspace and start it again, or tell an admin."
-        ),
+        _("Berth retries automatically. If this continues, start it again, or tell an admin."),
         "admin",
     ),
     Cause(
