@@ -15,7 +15,9 @@ here in almost the same words. real_messages/fourth/ relates to the third as the
 real_messages/fifth/ is a third examination, by somebody who had read no rule: 42 messages, ten of which reach people
 without passing the cluster (ways.yaml), as those of SSH, browsers and proxies do. They were committed before any rule
 was touched; the codes of ways.yaml and of HAMi's scheduler did not exist yet. real_messages/sixth/ relates to the fifth
-as the second does to the first.
+as the second does to the first. real_messages/seventh/ is a fourth examination, by somebody who had read no rule: 40
+messages from threads that were not here yet, with what an admin would say written down before the list of causes was
+read, and committed before any rule was touched.
 If a cause was added later for messages that had none, they are labelled with it now.
 
     text, where   the printed text, and where people saw it

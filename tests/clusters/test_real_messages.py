@@ -10,7 +10,9 @@ import pytest
 from clusters.explain import audience, diagnose_any
 from tests.clusters.judged import VAGUE, Message, real_messages
 
-MESSAGES = real_messages()
+# Collected, but no rule was run on them yet.
+NOT_READ_YET = {"seventh"}
+MESSAGES = [message for message in real_messages() if message.part not in NOT_READ_YET]
 BLIND = [message for message in MESSAGES if message.part == "blind"]
 SECOND = [message for message in MESSAGES if message.part == "second"]
 THIRD = [message for message in MESSAGES if message.part == "third"]
@@ -19,7 +21,7 @@ SIXTH = [message for message in MESSAGES if message.part == "sixth"]
 FIFTH = [message for message in MESSAGES if message.part == "fifth"]
 HELD_OUT = [message for message in MESSAGES if message.part == "held out"]
 OPEN = [message for message in MESSAGES if message.part == "open"]
-THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/issues/\d+|https://support\.huaweicloud\.com/\S+")
+THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+|https://support\.huaweicloud\.com/\S+")
 
 
 def test_there_are_enough_and_one_in_three_is_held_out() -> None:
