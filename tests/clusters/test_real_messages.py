@@ -21,7 +21,9 @@ SIXTH = [message for message in MESSAGES if message.part == "sixth"]
 FIFTH = [message for message in MESSAGES if message.part == "fifth"]
 HELD_OUT = [message for message in MESSAGES if message.part == "held out"]
 OPEN = [message for message in MESSAGES if message.part == "open"]
-THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+|https://support\.huaweicloud\.com/\S+")
+THREAD = re.compile(
+    r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+|https://support\.huaweicloud\.com/\S+"
+)
 
 
 def test_there_are_enough_and_one_in_three_is_held_out() -> None:
