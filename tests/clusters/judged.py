@@ -46,8 +46,7 @@ VAGUE = {
     "address_failed",
     "image_pull_backoff",
     "start_failed",
-    "volume_mount_failed",
-    "volume_not_provisioned",
+    "volume_failed",
 }
 
 
