@@ -26,7 +26,7 @@ from storage.models import LATEST, Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
-from workloads import longest
+from workloads import drivers, longest
 from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
@@ -102,6 +102,7 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
             refuse_unfair(actor, spec.priority)
             image = check(spec)
             size = resolve(tenant, spec.size)
+            drivers.refuse_too_old(image, size.pool, size.units)
             home = homes.main_home(actor.user, tenant, size.pool.cluster)
             asked: dict[str, int] = {Kind.HOME: 0 if home else size.pool.cluster.home_mib}
             storage.refuse_beyond(tenant, actor.user, asked, field="tenant", hint=hint_of_limit())

@@ -12,8 +12,9 @@ class MonitoringConfig(AppConfig):
         from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
         from quotas.accounting import used
         from workloads import devices as of_runs
+        from workloads import drivers
 
-        from . import doctor, trail_words
+        from . import doctor, nodes, trail_words
         from .alerts import driving, own_parts, sources, troubles
         from .dcgm import readings
         from .drift import looks
@@ -52,6 +53,7 @@ class MonitoringConfig(AppConfig):
         tick.connect(driving.on_tick, dispatch_uid="monitoring.alerts")
         used.register(busy.busy_seconds)
         of_runs.register(devices.devices_of)
+        drivers.register(nodes.drivers_of)
         self._connect_post_mortems()
 
     def _connect_post_mortems(self) -> None:

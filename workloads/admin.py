@@ -104,13 +104,22 @@ class ImagePage(CountsWorkloads):
     purpose = gettext_lazy(
         "Container images for workspaces and jobs: the user they run as, and what they offer."
     )
-    list_display = ("name", "reference", "offers_jupyter", "offers_ssh", "used_by", "is_active")
+    list_display = ("name", "version", "reference", "cuda_version", "least_driver", "used_by", "is_active")
     list_editable = ("is_active",)
     list_filter = ("is_active", "offers_jupyter", "offers_ssh")
-    search_fields = ("name", "slug", "reference")
+    search_fields = ("name", "slug", "reference", "version", "cuda_version", "frameworks")
     prepopulated_fields = {"slug": ("name",)}
     fieldsets = (
         (None, {"fields": ("name", "slug", "description", "reference", "is_active")}),
+        (
+            gettext_lazy("Inside"),
+            {
+                "fields": ("version", "cuda_version", "frameworks", "least_driver"),
+                "description": gettext_lazy(
+                    "People see it where they choose an image, and can search for it."
+                ),
+            },
+        ),
         (gettext_lazy("Offers"), {"fields": ("offers_jupyter", "offers_ssh")}),
         (
             gettext_lazy("Runs as"),
