@@ -42,6 +42,8 @@ import yaml
 
 from clusters.explain import UNKNOWN, diagnose
 
+# Each was collected before any rule was written for it.
+EXAMINATIONS = ("blind", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 Verdict = Literal["right", "vague", "misread", "unknown"]
 # Causes that say which step failed, but not why. They are often true and seldom help.
 VAGUE = {
