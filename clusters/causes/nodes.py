@@ -104,7 +104,8 @@ ANY_FAULT = replace(
     UNWELL,
     pattern=r"\bsd-bus\b|\bsystemd\b[^\n]{0,120}(?:fail|error|not found|timed? ?out)|\bdbus\b|\bconmon\b|\bcgroups?\b"
     r"|\b[\w-]+\.(?:slice|scope)\b"
-    r"|\b(?:kubelet|node)\b[^\n]{0,120}\b(?:certificate|x509)\b[^\n]{0,80}(?:expired|not yet valid"
+    r"|\bclient certificate\b[^\n]{0,120}\bexpired\b|\b(?:kubelet|node)\b[^\n]{0,120}\b(?:certificate"
+    r"|x509)\b[^\n]{0,80}(?:expired|not yet valid"
     r"|unknown authority)",
     of_its_source=True,
 )
