@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import ClassVar
 
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
+from accounts.models import Tenant
+from workloads import models as workloads
 from workloads.models import EventRow, Workload
+
+SEARCHED = (*workloads.SEARCHED, "node")
 
 
 class Desired(models.TextChoices):
@@ -72,6 +78,12 @@ class Workspace(Workload):
     )
     # The size from the next start on, as sizing.Size writes it; null: as now.
     next_size = models.JSONField(null=True)
+    # Image, environment, repository and secrets from the next start on, as state/settings.py keeps them.
+    next_settings = models.JSONField(default=dict, db_default={})
+    # Slug of the image before the last change of it, until a run with the new one was ready and was ended.
+    previous_image = models.CharField(max_length=40, blank=True, default="", db_default="")
+    # Size and place of the waiting request that the present one replaced; null: none, or it was undone.
+    former_size = models.JSONField(null=True)
 
     desired = models.CharField(_("desired"), max_length=8, choices=Desired, default=Desired.RUNNING)
     delete_disk = models.BooleanField(
@@ -92,6 +104,9 @@ class Workspace(Workload):
     failure = models.JSONField(null=True)
     # Troubles of the current step: {code: RFC 3339 time since when, or NO_DEADLINE if it cannot end the run}.
     troubles = models.JSONField(default=dict)
+    trouble_since = models.DateTimeField(null=True)
+    # When the present one ends the start, if it lasts; null: never.
+    gives_up_at = models.DateTimeField(null=True)
     # Problems of the run that come from outside, as conditions.Condition; the room above finds them.
     conditions = models.JSONField(default=list, db_default=[])
     node = models.CharField(_("node"), max_length=253, blank=True)
@@ -100,6 +115,8 @@ class Workspace(Workload):
     jupyter_host = models.CharField(max_length=253, blank=True, default="", db_default="")
     jupyter_port = models.PositiveIntegerField(null=True)
     ssh_port = models.PositiveIntegerField(null=True)
+    # Apps that its owner declared, as state/declared.py keeps them.
+    apps = models.JSONField(default=list, db_default=[])
     # The pod of the run as last seen; its end is proven when it was seen in a terminal phase.
     pod_uid = models.CharField(_("pod uid"), max_length=64, blank=True)
     pod_ended = models.BooleanField(default=True)
@@ -161,10 +178,19 @@ class WorkspaceSecret(models.Model):
     host_key_public = models.TextField(help_text=_("The public half, in clear."))
     host_key_fingerprint = models.CharField(max_length=64)
     env = models.TextField(help_text=_("JSON object of secret_env."))
+    # The same from the next start on; empty: as now.
+    next_env = models.TextField(blank=True, default="", db_default="")
 
     def clear_env(self) -> dict[str, str]:
         """Return secret_env in clear: only for the Secret in the cluster and for the owner's clones."""
         values: dict[str, str] = json.loads(decrypt(self.env)) if self.env else {}
+        return values
+
+    def clear_next_env(self) -> dict[str, str]:
+        """Return what `clear_env` will return from the next start on."""
+        if not self.next_env:
+            return self.clear_env()
+        values: dict[str, str] = json.loads(decrypt(self.next_env))
         return values
 
 
@@ -182,10 +208,39 @@ class Event(EventRow):
 
 
 class GatewayPass(models.Model):
-    """Access of a browser to one workspace's Jupyter: a ticket for one use, then a pass while its session lives."""
+    """Access of a browser to one workspace's Jupyter, or to one of its apps.
+
+    A ticket for one use, then a pass while its session lives.
+    """
 
     digest = models.CharField(primary_key=True, max_length=64)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
+    port = models.PositiveIntegerField(null=True)  # of an app; null: Jupyter
+    # Whose session it is. Null in rows of earlier versions.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")
     session = models.ForeignKey(Session, models.CASCADE, related_name="+")
     is_ticket = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+
+class Template(models.Model):
+    """Launch form that an owner filled in for a tenant. `body`: fields of a launch (api/templates.py), no secrets."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="templates", verbose_name=_("tenant"))
+    name = models.CharField(_("name"), max_length=63)
+    body = models.JSONField(default=dict)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name = _("template")
+        verbose_name_plural = _("templates")
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="one_template_of_a_name")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -167,9 +167,7 @@ CAUSES = (
         r"|failed to sync (?:secret|configmap) cache|container creat(?:e|ion) (?:error|failed)"
         r"|create (?:pod )?sandbox",
         _("The node could not prepare or start the container."),
-        _(
-            "Berth retries automatically. If this continues, stop your workspace and start it again, or tell an admin."
-        ),
+        _("Berth retries automatically. If this continues, start it again, or tell an admin."),
         "admin",
     ),
     Cause(

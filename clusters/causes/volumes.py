@@ -115,9 +115,7 @@ SETTINGS_MISSING = Cause(
     r"(?:(?:secret|configmap)s? \"(?=[^\"]*\" (?:not found|is being deleted))"
     r"|couldn't find key |references non-existent (?:secret|config) key:? ?)(?P<name>[^\s\"]*)",
     _("A part of its settings is missing in the cluster: %(name)s."),
-    _(
-        "Stop your workspace and start it again: Berth writes its settings again. If that does not help, tell an admin."
-    ),
+    _("Start it again: Berth writes its settings again. If that does not help, tell an admin."),
     "admin",
 )
 

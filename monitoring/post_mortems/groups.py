@@ -180,8 +180,9 @@ def seen_by(actor: Actor, now: datetime | None = None) -> list[Group]:
 
 
 def _read(rows: QuerySet[PostMortem], now: datetime) -> list[Ended]:
+    """Return the runs whose records are complete: until then a verdict may change, and a group with it."""
     columns = ("id", "holder_id", "cluster_id", "node", "gpus", "image", "verdict", "code", "ended_at")
-    recent = rows.filter(ended_at__gt=now - WITHIN).order_by("-ended_at")
+    recent = rows.filter(ended_at__gt=now - WITHIN, due_at=None).order_by("-ended_at")
     return [
         Ended(pk, holder, cluster, node, tuple(gpus), image, verdict or code, at)
         for pk, holder, cluster, node, gpus, image, verdict, code, at in recent.values_list(*columns)[

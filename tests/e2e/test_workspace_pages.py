@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect
 
 from quotas.models import Flavor
 from tests.cast import Cast
 from tests.e2e.browsing import opened
-from tests.shared.workspace_rows import make_workspace
+from tests.e2e.looks import quiet_and_readable
+from tests.shared.workspace_rows import make_many, make_workspace
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
@@ -133,12 +137,55 @@ def test_a_key_typed_into_the_door_is_not_lost(browser: Browser, address: str, c
         expect(page.get_by_label("Public key", exact=True)).to_have_value("ssh-ed25519 AAAA")
 
 
-def test_a_reader_hears_that_it_became_ready(browser: Browser, address: str, cast: Cast) -> None:
-    workspace = make_workspace(cast, cast.bob, Phase.STARTING)
+def test_a_reader_sees_and_hears_of_a_problem_of_the_start_and_that_it_became_ready(
+    browser: Browser, address: str, cast: Cast
+) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.STARTING, previous_image=cast.image.slug)
     with opened(browser, address, cast.bob.user, f"/workspaces/{workspace.pk}/") as page:
         page.get_by_text("Pulling the image").wait_for()
         expect(page.locator("[data-said]")).to_be_empty()
         with changing(workspace.pk) as row:
-            row.phase = Phase.READY
+            row.message_code, row.message_data = "image_not_found", {"raw": "manifest unknown"}
+            row.trouble_since, row.gives_up_at = timezone.now(), timezone.now() + timedelta(minutes=5)
+        expect(page.locator("[data-said]")).to_have_text("exp-1 is starting, with a problem")
+        expect(page.locator(".page-head .status")).to_have_text("starting, with a problem")
+        problem = page.get_by_role("region", name="Problem")
+        expect(problem).to_contain_text("this start ends in")
+        quiet_and_readable(page)
+        problem.get_by_role("link", name="Change image").click()
+        expect(page.get_by_label("Image", exact=True)).to_be_focused()
+        page.go_back()
+        with changing(workspace.pk) as row:
+            row.phase, row.message_code = Phase.READY, "ready"
             row.host, row.jupyter_port, row.ssh_port = "127.0.1.5", 8888, 22
         expect(page.locator("[data-said]")).to_have_text("exp-1 is ready")
+
+
+def test_a_long_list_keeps_its_place_and_what_is_selected_while_others_come(
+    browser: Browser, address: str, cast: Cast
+) -> None:
+    make_many(cast, cast.bob, 200, Phase.READY, Phase.STOPPED)
+    with opened(browser, address, cast.bob.user, "/?phase=ready") as page:
+        row = page.locator("article.workspace").nth(30)
+        row.scroll_into_view_if_needed()
+        row.get_by_role("checkbox").check()
+        row.locator(".row-menu > summary").click()
+        name, before = row.get_by_role("heading").inner_text(), row.bounding_box()
+        newest = make_workspace(cast, cast.bob, name="newest")
+        happens(newest)
+        page.get_by_role("link", name="newest", exact=True).wait_for(state="attached")
+        row = page.locator("article.workspace").nth(31)
+        assert row.get_by_role("heading").inner_text() == name
+        after = row.bounding_box()
+        assert before and after and abs(before["y"] - after["y"]) < 3
+        expect(row.get_by_role("checkbox")).to_be_checked()
+        row.get_by_role("link", name="Delete").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_role("link", name="Keep it")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(row.locator(".row-menu > summary")).to_be_focused()
+        page.get_by_role("button", name="Stop, keep files").click()
+        expect(page.get_by_role("heading", name="Stop 1 workspace?")).to_be_visible()
+        page.get_by_role("button", name="Stop them, keep files").click()
+        page.get_by_text("1 workspace was changed.").wait_for()
+        assert page.url.endswith("/?phase=ready")

@@ -1,6 +1,7 @@
 """JSON of workspaces and events for the API, the websockets and the pages. From rows alone, never the cluster.
 
-The private parts of a workspace (Jupyter link, SSH endpoint, environment, repository) are for its owner alone.
+The private parts of a workspace (Jupyter link, SSH endpoint, its own apps, environment, repository) are for its owner
+alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from workloads.sizes.sizing import Size
 from workspaces.access import is_own
 from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
-from workspaces.state import story
+from workspaces.state import declared, jupyter, story
+from workspaces.state import settings as next_settings
+from workspaces.state.declared import App
 
 from . import ssh_config
 from .ssh_config import Jump
@@ -82,7 +85,7 @@ def _changes(workspace: Workspace, mounts: list[Mount]) -> Json:
     """What it mounts, the size of its own disk, which grows by itself too, and what the next start changes."""
     remounts = any(one.turn for one in mounts)
     is_pending = {"size": workspace.next_size is not None, "volumes": remounts}
-    pending = [name for name, is_so in is_pending.items() if is_so]
+    pending = [name for name, is_so in is_pending.items() if is_so] + next_settings.changes_of(workspace)
     return {
         "disk_mib": homes.disk_mib(mounts) or workspace.disk_mib,
         "volumes": mounting.as_json(one for one in mounts if one.turn != Turn.COMING),
@@ -123,8 +126,9 @@ def _workspace_json(
             "total": len(STEPS),
             "since": moment(workspace.step_since),
         },
-        "endpoints": endpoints(workspace, jump) if own else {"jupyter": None, "ssh": None},
+        "endpoints": endpoints(workspace, jump) if own else shared_endpoints(workspace),
         "failure": failure_json(workspace.failure),
+        "problem": problem_json(workspace),
         "node": workspace.node or None,
         "created_at": moment(workspace.created_at),
         "started_at": moment(workspace.started_at),
@@ -137,6 +141,10 @@ def _workspace_json(
         "notify": workspace.notify,
         "metrics": exposition(workspace.exposition),
         "next_size": next_size_json(workspace),
+        "next_image": workspace.next_settings.get("image"),
+        "next_env": workspace.next_settings.get("env") if own else None,
+        "next_repository": workspace.next_settings.get("repository") if own else None,
+        "previous_image": workspace.previous_image or None,
         "idle": {
             "since": moment(workspace.idle_since),
             "stops_at": moment(workspace.idle_stops_at),
@@ -152,6 +160,19 @@ def message(workspace: Workspace) -> str:
     if workspace.pool.cluster.unreachable_since and not at_rest:
         return story.sentence("cluster_unavailable", {})
     return story.sentence(workspace.message_code, workspace.message_data)
+
+
+def problem_json(workspace: Workspace) -> Json | None:
+    """What is in the way of a start, or wrong with what runs. A step that is under way is no problem."""
+    if workspace.phase not in (Phase.STARTING, Phase.READY) or workspace.ending:
+        return None
+    if (since := workspace.pool.cluster.unreachable_since) is not None:
+        return {**explained("cluster_unavailable", {}), "since": moment(since), "gives_up_at": None}
+    code = workspace.message_code
+    if code in ("", "ready") or code.startswith("doing_"):
+        return None
+    times = {"since": moment(workspace.trouble_since), "gives_up_at": moment(workspace.gives_up_at)}
+    return {**explained(code, workspace.message_data), **times}
 
 
 def event_json(event: Event) -> Json:
@@ -208,10 +229,30 @@ def explained(code: str, data: Json) -> Json:
 
 def endpoints(workspace: Workspace, jump: Jump | None = None) -> Json:
     """Link to Jupyter and address of SSH; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`."""
+    apps = [app_json(workspace, app) for app in declared.apps_of(workspace)]
     if workspace.phase != Phase.READY or not workspace.host:
-        return {"jupyter": None, "ssh": None}
+        return {"jupyter": None, "ssh": None, "apps": apps}
     link = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"
-    return {"jupyter": link if hosts.jupyter_of(workspace) else None, "ssh": ssh_endpoint(workspace, jump)}
+    jupyter_link = link if hosts.jupyter_of(workspace) else None
+    return {"jupyter": jupyter_link, "ssh": ssh_endpoint(workspace, jump), "apps": apps}
+
+
+def shared_endpoints(workspace: Workspace) -> Json:
+    """What others in the tenant may open: its shared apps."""
+    apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared]
+    return {"jupyter": None, "ssh": None, "apps": apps}
+
+
+def app_json(workspace: Workspace, app: App) -> Json:
+    """App with its link, which is None while it cannot be opened."""
+    link = f"{settings.BASE_URL}{reverse('workspace-app-open', args=[workspace.pk, app.port])}"
+    can_open = hosts.is_on() and jupyter.address(workspace) != ""
+    return {
+        "name": app.name,
+        "port": app.port,
+        "url": link if can_open else None,
+        "shared_with": app.shared_with,
+    }
 
 
 def ssh_endpoint(workspace: Workspace, jump: Jump | None) -> Json | None:

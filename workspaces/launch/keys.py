@@ -32,13 +32,14 @@ def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
 
 def forget_secrets(workspace: Workspace) -> None:
     """Blank all that a deleted workspace kept for its owner alone. The caller saves the workspace."""
-    workspace.env, workspace.repository = {}, ""
+    workspace.env, workspace.repository, workspace.next_settings = {}, "", {}
     blank = {
         "jupyter_token": "",
         "host_key": "",
         "host_key_public": "",
         "host_key_fingerprint": "",
         "env": "",
+        "next_env": "",
     }
     WorkspaceSecret.objects.filter(workspace=workspace).update(**blank, handed_to=[])
 
