@@ -43,8 +43,8 @@ WORKERS_DISCONNECTED = Cause(
 
 # Before a text about an image, a volume or the node's own parts, which say more about the same words.
 _OF_A_PROGRAM = (
-    r"^(?!.*\b(?:image|pull\w*|registry|mount\w*|volume|webhook|to the server|Error response from daemon|rpc error"
-    r"|containerd|kubelet|sandbox|6443|etcd\w*)\b).*"
+    r"^(?!.*\b(?:image|pull\w{0,6}|registry|mount\w{0,8}|volume|webhook|to the server"
+    r"|Error response from daemon|rpc error|containerd|kubelet|sandbox|6443|etcd\w{0,8})\b).*"
 )
 
 SERVER_NOT_REACHED = Cause(
@@ -147,7 +147,7 @@ CAUSES = (
         _("It started more threads or processes, or opened more files, than allowed."),
         _(
             "Use fewer workers; OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say how many threads libraries start. "
-            "For open files, raise the limit with `ulimit -n`. An admin can raise the limits of the nodes."
+            "For open files, raise the limit with ulimit -n. An admin can raise the limits of the nodes."
         ),
     ),
     PROBE_FAILING,
