@@ -36,7 +36,7 @@ OF_PROGRAMS = frozenset(
     {
         "program_exit", "program_signal", "out_of_memory", "child_out_of_memory", "ran_too_long", "exit_code_is_final",
         "temporary_disk_full", "gpu_out_of_memory", "gpu_program_fault", "shared_memory_full", "volume_full",
-        "too_many_processes", "name_not_looked_up", "start_program_missing", "image_user_unfit", "gpu_software_unfit",
+        "too_many_processes", "server_not_reached", "start_program_missing", "image_user_unfit", "gpu_software_unfit",
         "pod_deleted", "namespace_deleted",
     }
 )  # fmt: skip
