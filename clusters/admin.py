@@ -64,7 +64,10 @@ class ClusterPage(RecordedPage[Cluster]):
                 "description": gettext_lazy("Secrets stay in the file; Berth only stores its path."),
             },
         ),
-        (gettext_lazy("Access to workspaces"), {"fields": ("exposure", "node_address", "ssh_service_port")}),
+        (
+            gettext_lazy("Access to workspaces"),
+            {"fields": ("exposure", "node_address", "ssh_service_port", "keeps_addresses")},
+        ),
         (
             gettext_lazy("Figures of GPUs"),
             {
