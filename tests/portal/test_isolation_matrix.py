@@ -291,6 +291,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
+    "ssh/config/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no jump
     "jobs/": (PAGE, NO_SUCH_METHOD),
     "jobs/new/": (PAGE, "422 200 422 422 422 422 302"),
     "jobs/new/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
