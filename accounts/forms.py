@@ -16,7 +16,7 @@ from accounts.errors import Refusal
 from accounts.models import Role, Scope, Theme, User, time_zones
 
 
-def show_refusal(form: forms.Form, refusal: Refusal, called: Callable[[str], str] = str) -> None:
+def show_refusal(form: forms.BaseForm, refusal: Refusal, called: Callable[[str], str] = str) -> None:
     """Put a refusal's texts beside the form's fields; `called` maps the use case's field names to the form's."""
     for name, texts in refusal.fields.items():
         field = called(name)

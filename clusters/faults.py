@@ -47,6 +47,13 @@ _FILE = (
         _("Give the pods of Berth the service account of deploy/kubernetes, or name a kubeconfig file."),
     ),
     Fault(
+        r"encrypted with another key",
+        _("The kubeconfig that Berth keeps was encrypted with another key."),
+        _(
+            "Put the key that was in use before into BERTH_SECRET_KEY_FALLBACKS, or paste the kubeconfig again."
+        ),
+    ),
+    Fault(
         r"context",
         _("The kubeconfig has no complete context “%(context)s”."),
         _(

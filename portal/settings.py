@@ -324,6 +324,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # Token with which Prometheus asks for /metrics. Without one, /metrics is closed outside a trial.
+SIGN_OF_LIFE = env.str("BERTH_SIGN_OF_LIFE", default="")
 METRICS_TOKEN = metrics_token(env.str("BERTH_METRICS_TOKEN", default=""))
 
 # --- Clusters

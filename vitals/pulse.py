@@ -15,7 +15,9 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
+from pathlib import Path
 
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 from django.db.models import Min
 from django.db.models.functions import Now
@@ -48,6 +50,7 @@ class Pulse:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + BEAT_SECONDS
+        show_life()
         try:
             close_old_connections()
             beat(self._part)
@@ -59,6 +62,12 @@ class Pulse:
             if not self._away:
                 logger.warning("no sign of life of the %s, the database is away: %s", self._part, error)
             self._away = True
+
+
+def show_life() -> None:
+    """Touch the file by which a probe of Kubernetes sees that this process does not hang (BERTH_SIGN_OF_LIFE)."""
+    if settings.SIGN_OF_LIFE:
+        Path(settings.SIGN_OF_LIFE).touch()
 
 
 def beat(part: str) -> None:

@@ -11,6 +11,8 @@ from accounts.models import Role, Scope, Tenant
 
 from .models import Workspace
 
+LAUNCHES = (Role.OWNER, Role.MEMBER)
+
 
 def visible(actor: Actor) -> QuerySet[Workspace]:
     """Workspaces of the actor's tenants, deleted ones included (their events stay readable)."""
@@ -36,7 +38,7 @@ def is_own(actor: Actor, workspace: Workspace) -> bool:
 
 def may_launch(actor: Actor, tenant: Tenant, *, hold: bool = False) -> bool:
     """Return True for members and owners. `hold`: they stay so until the transaction ends."""
-    return role_in(actor, tenant, hold=hold) in (Role.OWNER, Role.MEMBER)
+    return role_in(actor, tenant, hold=hold) in LAUNCHES
 
 
 def owner_may_use(workspace: Workspace) -> bool:
@@ -83,8 +85,12 @@ def require_files(actor: Actor, workspace: Workspace) -> None:
 
 def may_manage(actor: Actor, workspace: Workspace) -> bool:
     """Return True if the actor may stop, extend and delete the workspace and read its logs."""
-    role = role_in(actor, workspace.tenant)
-    return role == Role.OWNER or (is_own(actor, workspace) and role == Role.MEMBER)
+    return manages(role_in(actor, workspace.tenant), is_own=is_own(actor, workspace))
+
+
+def manages(role: Role | None, *, is_own: bool) -> bool:
+    """Return the same for a role in the workspace's tenant that is known."""
+    return role == Role.OWNER or (is_own and role == Role.MEMBER)
 
 
 def require_manage(actor: Actor, workspace: Workspace) -> None:

@@ -12,7 +12,10 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
+from workloads import models as workloads
 from workloads.models import EventRow, Workload
+
+SEARCHED = (*workloads.SEARCHED, "node")
 
 
 class Desired(models.TextChoices):
@@ -73,6 +76,12 @@ class Workspace(Workload):
     )
     # The size from the next start on, as sizing.Size writes it; null: as now.
     next_size = models.JSONField(null=True)
+    # Image, environment, repository and secrets from the next start on, as state/settings.py keeps them.
+    next_settings = models.JSONField(default=dict, db_default={})
+    # Slug of the image before the last change of it, until a run with the new one was ready and was ended.
+    previous_image = models.CharField(max_length=40, blank=True, default="", db_default="")
+    # Size and place of the waiting request that the present one replaced; null: none, or it was undone.
+    former_size = models.JSONField(null=True)
 
     desired = models.CharField(_("desired"), max_length=8, choices=Desired, default=Desired.RUNNING)
     delete_disk = models.BooleanField(
@@ -93,6 +102,9 @@ class Workspace(Workload):
     failure = models.JSONField(null=True)
     # Troubles of the current step: {code: RFC 3339 time since when, or NO_DEADLINE if it cannot end the run}.
     troubles = models.JSONField(default=dict)
+    trouble_since = models.DateTimeField(null=True)
+    # When the present one ends the start, if it lasts; null: never.
+    gives_up_at = models.DateTimeField(null=True)
     # Problems of the run that come from outside, as conditions.Condition; the room above finds them.
     conditions = models.JSONField(default=list, db_default=[])
     node = models.CharField(_("node"), max_length=253, blank=True)
@@ -162,10 +174,19 @@ class WorkspaceSecret(models.Model):
     host_key_public = models.TextField(help_text=_("The public half, in clear."))
     host_key_fingerprint = models.CharField(max_length=64)
     env = models.TextField(help_text=_("JSON object of secret_env."))
+    # The same from the next start on; empty: as now.
+    next_env = models.TextField(blank=True, default="", db_default="")
 
     def clear_env(self) -> dict[str, str]:
         """Return secret_env in clear: only for the Secret in the cluster and for the owner's clones."""
         values: dict[str, str] = json.loads(decrypt(self.env)) if self.env else {}
+        return values
+
+    def clear_next_env(self) -> dict[str, str]:
+        """Return what `clear_env` will return from the next start on."""
+        if not self.next_env:
+            return self.clear_env()
+        values: dict[str, str] = json.loads(decrypt(self.next_env))
         return values
 
 

@@ -45,6 +45,7 @@ class NoticeRule(NamedTuple):
 
 
 UNWELL = gettext_lazy("“%(name)s”: a problem with its GPU, node or storage")
+SLOW_START = gettext_lazy("“%(name)s” starts with a problem")
 GIVES_BACK = gettext_lazy("“%(name)s” has to return its GPUs soon")
 ASKED_BACK = ("asked_back_owner_waits", "asked_back_booking_begins")
 ENDS_BY_BUDGET = "ends_by_budget"
@@ -104,6 +105,13 @@ def notify_condition(event: Event) -> None:
         _notify_owner(event, Kind.HEALTH, {"code": event.code, "data": event.data})
 
 
+def notify_start_problem(event: Event) -> None:
+    """Notify the owner that something is in the way of the start. Not by mail: it may pass, or the start fails."""
+    if event.workspace.notify:
+        data = {"code": event.code, "data": event.data, "in_start": True}
+        _notify_owner(event, Kind.FAILED, data, worth_a_mail=False)
+
+
 def _notify_owner(event: Event, kind: Kind, data: dict[str, Any], **options: bool) -> None:
     workspace = event.workspace
     key = f"{SUBJECT} {workspace.pk} {event.number}"
@@ -146,16 +154,25 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
         notice.pk: _words(notice, workspaces[notice.subject_id], asked)
         for notice in notices
         if notice.subject_id in workspaces
-        and (notice.data["code"] in NOTICE_RULES or notice.kind == Kind.HEALTH)
+        and (notice.data["code"] in NOTICE_RULES or notice.kind == Kind.HEALTH or _is_of_start(notice))
     }
 
 
+def _is_of_start(notice: Notice) -> bool:
+    return bool(notice.data.get("in_start"))
+
+
+def _title(notice: Notice) -> Promise:
+    if _is_of_start(notice):
+        return SLOW_START
+    return UNWELL if notice.kind == Kind.HEALTH else NOTICE_RULES[notice.data["code"]].title
+
+
 def _words(notice: Notice, workspace: Workspace, asked: Mapping[UUID | None, Asked]) -> Words:
-    code, data = notice.data["code"], notice.data["data"]
+    data = notice.data["data"]
     cause = notice.data.get("cause") or notice.data
     return Words(
-        title=str(UNWELL if notice.kind == Kind.HEALTH else NOTICE_RULES[code].title)
-        % {**data, "name": workspace.name},
+        title=str(_title(notice)) % {**data, "name": workspace.name},
         text=_text(notice, workspace) or story.sentence(cause["code"], cause["data"]),
         hint=story.hint(cause["code"], cause["data"]),
         path=reverse("workspace", args=[workspace.pk]),
@@ -191,6 +208,8 @@ def _is_past(notice: Notice, workspace: Workspace, asked: Asked | None) -> bool:
     """Return True if the notice is out of date: not ready any more, already stopped, given more time, or repaired."""
     if notice.kind == Kind.READY:
         return workspace.phase != Phase.READY
+    if _is_of_start(notice):
+        return workspace.phase != Phase.STARTING or workspace.message_code != notice.data["code"]
     if notice.kind == Kind.HEALTH or notice.data["code"] == "node_drains":
         return all(one["code"] != notice.data["code"] for one in workspace.conditions)
     stops_at = _stops_at(notice)

@@ -10,6 +10,7 @@ urlpatterns = [
     path("launch/answer/", views_launch.launch_answer, name="launch-answer"),
     path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
     path("ssh/config/", views.ssh_config_file, name="ssh-config"),
+    path("workspaces/bulk/", views.bulk, name="workspaces-bulk"),
     path("workspaces/<uuid:id>/", views_workspace.tab, {"name": "activity"}, name="workspace"),
     path("workspaces/<uuid:id>/logs/", views_workspace.tab, {"name": "logs"}, name="workspace-logs"),
     path("workspaces/<uuid:id>/settings/", views_settings.settings, name="workspace-settings"),

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("clusters", "0008_parts_of_clusters"),
+        ("clusters", "0009_kept_kubeconfig"),
     ]
 
     operations = [

@@ -1,7 +1,8 @@
 """Looks at the rows of one kind in one cluster, in the process that watches it: for volumes and for jobs.
 
 A row is looked at when one of its objects changes, when another process marks it (NOTIFY), when the clock finds that it
-has not settled, and all of them after a list. Nothing is remembered: a new process begins with all.
+has not settled, and after a list. What changed or was marked comes first: a new process begins with all of a large
+installation, and people wait for what they just did. Nothing is remembered.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -19,10 +21,10 @@ from django.utils import timezone
 from clusters.mirror import Mirror
 from clusters.models import Cluster
 
-from .working import AWAY_SECONDS, Working, listening
+from .working import AWAY_SECONDS, Step, Working, listening
 
 TICK_SECONDS = 5.0
-BATCH = 100
+BATCH = 25
 THREADS = 4  # a call that hangs holds up the rest of its batch alone
 
 
@@ -34,13 +36,17 @@ class Keeper:
 
     def __init__(self, cluster: Cluster, mirror: Mirror) -> None:
         self.cluster, self.mirror = cluster, mirror
-        self._due: set[UUID] = set()
+        self._heard: set[UUID] = set()  # something about these changed
+        self._due: set[UUID] = set()  # by the clock, or after a list
         self._looked_at: set[UUID] = set()  # by one of the threads at the moment
         self._some = threading.Condition()
         self._complete = False
         self._all = False
         self._ticked_at = 0.0
-        steps = [(f"{self.name} marks", self._listen), *[(self.name, self._keep)] * THREADS]
+        keep: list[tuple[str, Step]] = [
+            (self.name, partial(self._keep, thread == 0)) for thread in range(THREADS)
+        ]
+        steps = [(f"{self.name} marks", self._listen), *keep]
         self._work = Working(cluster.slug, steps)
         self.stopped = self._work.stopped
 
@@ -53,6 +59,10 @@ class Keeper:
     def unsettled(self) -> QuerySet[Any]:
         """Return those that need one though nothing is heard of them."""
         raise NotImplementedError
+
+    def after_list(self) -> QuerySet[Any]:
+        """Return those that need one after a list: what happened before it was heard by nobody."""
+        return self.rows()
 
     def of(self, change: str, body: dict[str, Any]) -> Iterable[UUID]:
         """Return the rows that a changed object belongs to."""
@@ -81,47 +91,51 @@ class Keeper:
             self._some.notify()
 
     def changed(self, change: str, body: dict[str, Any]) -> None:
-        self._add(self.of(change, body))
+        self._add(self._heard, self.of(change, body))
 
     # --- the threads
 
-    def _add(self, rows: Iterable[UUID]) -> None:
+    def _add(self, to: set[UUID], rows: Iterable[UUID]) -> None:
+        rows = list(rows)
         with self._some:
-            self._due.update(rows)
+            to.update(rows)
             self._some.notify()
 
     def _listen(self) -> None:
         with listening(self.channel) as heard:
-            self._add(self.rows().filter(dirty_since__isnull=False).values_list("pk", flat=True))
+            self._add(self._heard, self.rows().filter(dirty_since__isnull=False).values_list("pk", flat=True))
             while not self.stopped.is_set():
                 for notice in heard.notifies(timeout=AWAY_SECONDS, stop_after=1):
                     cluster, row = notice.payload.split()
                     if cluster == str(self.cluster.pk):
-                        self._add([UUID(row)])
+                        self._add(self._heard, [UUID(row)])
 
-    def _keep(self) -> None:
-        """Look at what is due, a batch at a time. What could not be done stays marked, and comes with the next tick."""
-        taken, is_relisted = self._take()
+    def _keep(self, clock_first: bool) -> None:
+        """Look at some of what is due. What could not be done stays marked, and comes with the next tick."""
+        taken, is_relisted = self._take(clock_first)
         if is_relisted:
-            self._add(self.rows().values_list("pk", flat=True))
+            self._add(self._due, self.after_list().values_list("pk", flat=True))
         if time.monotonic() - self._ticked_at >= TICK_SECONDS:
             self._ticked_at = time.monotonic()
-            self._add(self.unsettled().values_list("pk", flat=True))
+            self._add(self._due, self.unsettled().values_list("pk", flat=True))
         if taken:
             try:
                 self.look(taken)
             finally:
                 self._done(taken)
 
-    def _take(self) -> tuple[list[UUID], bool]:
+    def _take(self, clock_first: bool) -> tuple[list[UUID], bool]:
+        """Take rows that nobody looks at. One thread takes what is due by the clock first, so that it always comes."""
         with self._some:
-            if not self._complete or not (self._due - self._looked_at or self._all):
+            if not self._complete or not ((self._heard | self._due) - self._looked_at or self._all):
                 self._some.wait(AWAY_SECONDS)
             if not self._complete:
                 return [], False
             is_relisted, self._all = self._all, False
-            free = self._due - self._looked_at
+            first, second = (self._due, self._heard) if clock_first else (self._heard, self._due)
+            free = (first - self._looked_at) or (second - self._looked_at)
             taken = sorted(free)[: min(BATCH, max(1, len(free) // THREADS))]
+            self._heard.difference_update(taken)
             self._due.difference_update(taken)
             self._looked_at.update(taken)
             return taken, is_relisted

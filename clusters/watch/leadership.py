@@ -11,6 +11,8 @@ from typing import Any
 import psycopg
 from django.db import Error, connections
 
+from vitals.pulse import show_life
+
 logger = logging.getLogger(__name__)
 
 LOCK = 0x62657274685F77  # "berth_w", of the watch
@@ -37,7 +39,8 @@ class Leadership:
         self._connection: psycopg.Connection[Any] | None = None
 
     def take(self) -> bool:
-        """Try to lead. Return False while another process leads or the database is away."""
+        """Try to lead. Return False while another process leads or the database is away. Who stands by lives, too."""
+        show_life()
         try:
             if self._connection is None:
                 self._connection = self._connect()

@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from clusters import labels
+from clusters.pods.ends import FINALIZER, terminal
 from clusters.watch import keeping
 from jobs.access import RELATED
 from jobs.enqueue import CHANNEL
-from jobs.models import OVER, Attempt, Desired, Job
+from jobs.models import HOLD_UNITS, OVER, Attempt, Desired, Job, Part, PartPhase
 from jobs.naming import named_in
 from workloads.pods.wanted import Shared
 
@@ -25,10 +26,8 @@ class Keeper(keeping.Keeper):
     def of(self, change: str, body: dict[str, Any]) -> Iterable[UUID]:
         labelled = (body["metadata"].get("labels") or {}).get(labels.JOB)
         if labelled:
-            try:
-                return [UUID(labelled)]
-            except ValueError:
-                return []
+            found = as_id(labelled)
+            return [] if found is None else [found]
         if body["kind"] != "Event":
             return []
         # Kubernetes events carry no labels of ours; the name of their object has the run.
@@ -49,4 +48,36 @@ class Keeper(keeping.Keeper):
 
     def unsettled(self) -> QuerySet[Job]:
         is_going = Q(desired=Desired.DELETED) | Q(dirty_since__isnull=False)
-        return self.rows().filter(is_going | ~Q(phase__in=OVER))
+        return self.rows().filter(is_going | (~Q(phase__in=OVER) & ~only_waits()))
+
+    def after_list(self) -> QuerySet[Job]:
+        """Leave out jobs that are over and have left nothing: there are tens of thousands of them."""
+        left = {pod["metadata"]["labels"][labels.JOB] for pod in self.mirror.all("Pod") if is_left(pod)}
+        services = (service["metadata"].get("labels") or {} for service in self.mirror.all("Service"))
+        left |= {of[labels.JOB] for of in services if labels.JOB in of}
+        return self.rows().filter(
+            Q(pk__in=self.unsettled().values("pk")) | Q(pk__in=filter(None, map(as_id, left)))
+        )
+
+
+def only_waits() -> Q:
+    """Select jobs all of whose parts are over or in the queue: quotas mark them when one is admitted."""
+    parts = Part.objects.filter(job=OuterRef("pk"))
+    is_queued = Exists(parts.filter(phase=PartPhase.WAITING))
+    has_more = Exists(parts.filter(phase__in=(PartPhase.PENDING, *HOLD_UNITS)))
+    return Q(is_queued, ~has_more, is_held=False)
+
+
+def is_left(pod: dict[str, Any]) -> bool:
+    """Return True for a job's pod that runs or whose end Berth has not written down."""
+    metadata = pod["metadata"]
+    is_ours = labels.JOB in (metadata.get("labels") or {})
+    return is_ours and (not terminal(pod) or FINALIZER in (metadata.get("finalizers") or []))
+
+
+def as_id(text: str) -> UUID | None:
+    """Return the job's id that a label says, or None: people can write anything there."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -132,7 +132,7 @@ def programs(
         yield Program("postgres", "postgres", tuple(server.command()), {}, stop_signal="INT", stop_seconds=10)
     if "BERTH_DEVCLUSTER_PORT" in settings:
         yield Program("cluster", "cluster", cluster_command(state, settings), {}, stop_seconds=4)
-    yield Program("worker", "portal", manage("qcluster"), {"BERTH_ROLE": "worker", "BERTH_WORKERS": "2"})
+    yield Program("worker", "portal", manage("worker"), {"BERTH_ROLE": "worker", "BERTH_WORKERS": "2"})
     yield Program("watcher", "portal", manage("watch"), {"BERTH_ROLE": "watcher"})
     yield Program("collector", "portal", manage("collect"), {"BERTH_ROLE": "collector"})
     yield Program("ssh-jump", "portal", manage("ssh_jump"), {"BERTH_ROLE": "ssh-jump"})

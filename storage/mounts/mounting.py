@@ -195,13 +195,13 @@ def _faults(wishes: Sequence[MountWish], own_paths: Collection[str]) -> list[str
     for wish in wishes:
         if not PATH.fullmatch(wish.path) or len(wish.path) > LONGEST_PATH or "/.." in wish.path:
             faults.append(_("“%(path)s” is no path: use one like /data.") % {"path": wish.path})
-        elif any(_overlap(wish.path, other) for other in taken):
+        elif any(overlap(wish.path, other) for other in taken):
             faults.append(_("Something else is at %(path)s: use a path like /data.") % {"path": wish.path})
         taken.append(wish.path)
     return faults
 
 
-def _overlap(one: str, other: str) -> bool:
+def overlap(one: str, other: str) -> bool:
     return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 

@@ -40,7 +40,7 @@ def _at_once(environ: dict[str, str]) -> Iterator[Figure]:
 
 @contextmanager
 def _working(environ: dict[str, str]) -> Iterator[None]:
-    command = [sys.executable, "manage.py", "qcluster"]
+    command = [sys.executable, "manage.py", "worker"]
     with Path(environ["BERTH_STATE_DIR"], "worker.log").open("wb") as log:
         process = subprocess.Popen(
             command, cwd=plan.REPOSITORY, env={**environ, "BERTH_ROLE": "worker"}, stdout=log, stderr=log

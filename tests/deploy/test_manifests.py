@@ -55,6 +55,33 @@ def test_people_keep_their_pages_while_another_part_is_dead() -> None:
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
 
 
+def test_no_request_reaches_a_pod_that_has_ended() -> None:
+    """The pod still serves while proxies learn that it ends; then what is open has time, before it is killed."""
+    web = next(body["spec"] for body in of_kind("Deployment") if by_name(body) == "berth-web")
+    pod = web["template"]["spec"]
+    [container] = pod["containers"]
+    [pause] = [int(word) for word in container["lifecycle"]["preStop"]["exec"]["command"] if word.isdigit()]
+    [graceful] = [int(word.partition("=")[2]) for word in container["command"] if "graceful-shutdown" in word]
+    assert pause >= 5 and pause + graceful < pod["terminationGracePeriodSeconds"]
+    assert web["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+
+
+def test_a_busy_web_pod_stays_in_service() -> None:
+    from portal.health import TIMEOUT_SECONDS
+
+    [container] = pods()["berth-web"]["spec"]["containers"]
+    probe = container["readinessProbe"]
+    assert probe["timeoutSeconds"] > 2 * TIMEOUT_SECONDS  # the database's check, then the live events'
+    assert probe["failureThreshold"] >= 3
+
+
+@pytest.mark.parametrize("part", ["worker", "watcher", "collector", "ssh-jump"])
+def test_a_part_that_hangs_is_restarted_and_one_without_database_is_not(part: str) -> None:
+    [container] = pods()[f"berth-{part}"]["spec"]["containers"]
+    file = {one["name"]: one.get("value") for one in container["env"]}["BERTH_SIGN_OF_LIFE"]
+    assert file in container["livenessProbe"]["exec"]["command"][-1]
+
+
 def test_a_worker_has_time_to_finish_what_it_began() -> None:
     from django.conf import settings
 

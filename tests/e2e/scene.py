@@ -86,6 +86,10 @@ class Reader(Office):
         page = re.sub(r"(?s)<(script|style|template)\b.*?</\1>", " ", self._get(path))
         return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
+    def press(self, path: str, **fields: str) -> None:
+        """Send a form of one button."""
+        self._post(path, list(fields.items()))
+
     def act(self, path: str, action: str, row: str) -> None:
         """Run an admin action on a row of a list, and confirm its preview."""
         page = self._post(path, [("action", action), ("_selected_action", row)])

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.scene import Body, Messages, Scene, listening, now, scene_in
+from tests.e2e.scene import FAR, Body, Messages, Scene, listening, now, scene_in
 from tests.e2e.stack import until
-from tests.e2e.troubles import TROUBLES, End, first_message, is_over
+from tests.e2e.troubles import TROUBLES, End, Jupyter, first_message, is_over
 from tests.sampling import sampled
+from tests.workspaces.ways_in.notebook import Kernel
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -47,6 +48,51 @@ def test_its_owner_is_notified_until_it_is_over(
             scene.tidy()
     if trouble.end != End.NONE:
         is_over(scene, trouble, workspace)
+
+
+def test_another_image_keeps_the_home_and_the_old_one_is_one_click_back(scene: Scene) -> None:
+    """First the new image cannot be pulled, then it can. It comes last: it brings the image to a node."""
+    lab = scene.lab()
+    page, write = f"/workspaces/{lab['id']}/", "open('kept.bin', 'wb').write(bytes(range(256)) * 4096)"
+    with Kernel(Jupyter.of(scene, lab)) as kernel:
+        kernel.run(write)
+    checksum = of_the_home(scene, lab)
+    with scene.fault(image=FAR, error="not-found"):
+        restarts_with(scene, lab, "far")
+        problem = until("it has a problem", lambda: scene.now(lab)["problem"], 120)
+        assert (problem["code"], scene.now(lab)["phase"]) == ("image_not_found", "starting")
+        assert problem["gives_up_at"] and "Back to “JupyterLab” and start again" in scene.alice.text(page)
+        scene.alice.press(f"{page}instead/", image="jupyter", restart="true")
+        has_image(scene, lab, "jupyter")
+    assert of_the_home(scene, lab) == checksum
+    restarts_with(scene, lab, "far")
+    has_image(scene, lab, "far")
+    assert of_the_home(scene, lab) == checksum
+    scene.alice.press(f"{page}instead/", image="jupyter")
+    assert scene.now(lab)["phase"] == "ready"
+    scene.api("POST", f"workspaces/{lab['id']}/restart/")
+    has_image(scene, lab, "jupyter")
+    assert of_the_home(scene, lab) == checksum
+
+
+def restarts_with(scene: Scene, lab: Body, image: str) -> None:
+    status, shown = scene.api("PATCH", f"workspaces/{lab['id']}/", {"image": image})
+    assert (status, shown["pending_restart"], shown["phase"]) == (200, ["image"], "ready")
+    scene.api("POST", f"workspaces/{lab['id']}/restart/")
+
+
+def has_image(scene: Scene, lab: Body, image: str) -> None:
+    def is_up() -> bool:
+        seen = scene.now(lab)
+        return (seen["phase"], seen["image"], seen["pending_restart"]) == ("ready", image, [])
+
+    until(f"it is ready with {image}", is_up, 180)
+
+
+def of_the_home(scene: Scene, lab: Body) -> str:
+    """Return the checksum of the file in the workspace's home."""
+    with Kernel(Jupyter.of(scene, lab)) as kernel:
+        return kernel.run("import hashlib; hashlib.sha256(open('kept.bin', 'rb').read()).hexdigest()")
 
 
 @pytest.fixture(autouse=True)

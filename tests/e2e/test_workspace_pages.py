@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect
 
 from quotas.models import Flavor
 from tests.cast import Cast
 from tests.e2e.browsing import opened
+from tests.e2e.looks import quiet_and_readable
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.state.live import changing
@@ -133,12 +137,25 @@ def test_a_key_typed_into_the_door_is_not_lost(browser: Browser, address: str, c
         expect(page.get_by_label("Public key", exact=True)).to_have_value("ssh-ed25519 AAAA")
 
 
-def test_a_reader_hears_that_it_became_ready(browser: Browser, address: str, cast: Cast) -> None:
-    workspace = make_workspace(cast, cast.bob, Phase.STARTING)
+def test_a_reader_sees_and_hears_of_a_problem_of_the_start_and_that_it_became_ready(
+    browser: Browser, address: str, cast: Cast
+) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.STARTING, previous_image=cast.image.slug)
     with opened(browser, address, cast.bob.user, f"/workspaces/{workspace.pk}/") as page:
         page.get_by_text("Pulling the image").wait_for()
         expect(page.locator("[data-said]")).to_be_empty()
         with changing(workspace.pk) as row:
-            row.phase = Phase.READY
+            row.message_code, row.message_data = "image_not_found", {"raw": "manifest unknown"}
+            row.trouble_since, row.gives_up_at = timezone.now(), timezone.now() + timedelta(minutes=5)
+        expect(page.locator("[data-said]")).to_have_text("exp-1 is starting, with a problem")
+        expect(page.locator(".page-head .status")).to_have_text("starting, with a problem")
+        problem = page.get_by_role("region", name="Problem")
+        expect(problem).to_contain_text("this start ends in")
+        quiet_and_readable(page)
+        problem.get_by_role("link", name="Change image").click()
+        expect(page.get_by_label("Image", exact=True)).to_be_focused()
+        page.go_back()
+        with changing(workspace.pk) as row:
+            row.phase, row.message_code = Phase.READY, "ready"
             row.host, row.jupyter_port, row.ssh_port = "127.0.1.5", 8888, 22
         expect(page.locator("[data-said]")).to_have_text("exp-1 is ready")

@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.access import Actor
+from accounts.announcements.models import Announcement
 from accounts.credentials import ssh_keys, tokens
 from accounts.models import Membership, Role, User
 from accounts.notices.kinds import Kind
@@ -28,7 +29,7 @@ from tests.shared.workspace_rows import make_workspace
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
 PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
 NOBODYS = "00000000-0000-4000-8000-000000000000"
-NOWHERE = {"id": NOBODYS, "slug": "nothing", "username": "nobody", "snapshot": NOBODYS}
+NOWHERE = {"id": NOBODYS, "slug": "nothing", "username": "nobody", "snapshot": NOBODYS, "step": "nowhere"}
 TOMORROW = timezone.now() + timedelta(days=1)
 
 
@@ -62,7 +63,7 @@ def make_stage() -> Stage:
     Membership.objects.create(tenant=cast.second, user=cast.bob.user, role=Role.MEMBER)
     people = dict(zip(PEOPLE, (cast.bob, cast.victor, dora, cast.alice, cast.admin, cast.carol), strict=True))
     token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
-    common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token}
+    common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
     workspace = make_workspace(cast, cast.bob)
     notice = Notice.objects.create(
         user=cast.bob.user,
@@ -110,7 +111,9 @@ def make_stage() -> Stage:
     route = AlertRoute.objects.create(
         name="hook", way="webhook", tenant=cast.demo, address="x", host="x.test"
     )
+    announcement = Announcement.objects.create(text="New GPUs")
     ids = {
+        "announcement": str(announcement.pk),
         "alerts/route": str(route.pk),
         "alert-route": str(route.pk),
         "alert": str(alert.pk),

@@ -77,6 +77,10 @@ ROUTES: list[dict[str, Any]] = [
     {"cluster": "\x00"}, {"escalates_after_minutes": 0}, {"escalates_after_minutes": 10**9}, {"surprise": 1},
     {"may_reach_inside": True}, {"way": "mail", "address": "nobody@example.org"}, {"way": "mail", "address": "x"},
 ]  # fmt: skip
+ANNOUNCEMENTS: list[dict[str, Any]] = [
+    {"text": ""}, {"text": "a\nb"}, {"text": "x" * 501}, {"level": "loud"}, {"shown_from": "soon"}, {"surprise": 1},
+    {"shown_until": "2001-01-01T00:00:00Z"}, {"no_launches_from": "2001-01-01T00:00:00Z"},
+]  # fmt: skip
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [
     7, [], "9090", {}, {"port": 0}, {"port": 80}, {"port": 8888}, {"port": 2222}, {"port": 65536}, {"port": "x"},
@@ -127,6 +131,10 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("PATCH", "workspaces/{id}/", {"name": name}) for name in NAMES[:12]),
     *(("PATCH", "workspaces/{id}/", body) for body in of({"owner": "bob"}, {"phase": "stopped"}, [], "x", 7)),
     *(("PATCH", "workspaces/{id}/", sizes) for sizes in SIZES[::3]),
+    *(("PATCH", "workspaces/{id}/", {"env": env}) for env in ENVIRONMENTS[:8:2]),
+    *(("PATCH", "workspaces/{id}/", {"secret_env": env}) for env in ENVIRONMENTS[8:12]),
+    *(("PATCH", "workspaces/{id}/", {"repository": address}) for address in REPOSITORIES[:4]),
+    *(("PATCH", "workspaces/{id}/", {"image": image}) for image in of("", "nothing", None, "jup\x00yter")),
     *(("PATCH", "workspaces/{id}/", change) for change in of(
         {"flavor": None}, {"flavor": "nothing"}, {"pool": "a100", "flavor": "a100-1"}, {"gpu": {}, "pool": "a100"},
         {"gpu": 7}, {"gpus": 1e308}, {"disk_mib": 1}, {"notify": "yes, please"}, {"notify": None}, {"env": {"A": "b"}},
@@ -174,6 +182,7 @@ HOSTILE: list[tuple[str, str, Any]] = [
     ("DELETE", "workspaces/{id}/?delete_disk=perhaps", None),
     *(("POST", "estimate/", SIZED | sizes) for sizes in SIZES[:8]),
     *(("PATCH", "tenants/demo/members/bob/", {"role": role}) for role in ("king", "", None, 7, ["owner"])),
+    *(("POST", "announcements/", {"text": "New GPUs"} | change) for change in ANNOUNCEMENTS),
     *(("POST", "tenants/demo/members/", {"username": name}) for name in of("", None, "no\x00body", "nobody", 7, [])),
     *STORAGE,
 ]  # fmt: skip
@@ -188,7 +197,7 @@ class Scene:
     admins: str
 
     def ask(self, method: str, path: str, body: bytes, kind: str = "application/json") -> Any:
-        secret = self.admins if path == "volumes/adopt/" else self.secret
+        secret = self.admins if path in ("volumes/adopt/", "announcements/") else self.secret
         client = Client(headers={"Authorization": f"Bearer {secret}"})
         return client.generic(method, f"/api/v1/{path.format(**self.there)}", body, kind)
 

@@ -104,6 +104,11 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": Row("403 403 403 200 200 404 403 404", {"role": "viewer"}),
         "DELETE": Row("403 403 403 204 204 404 403 404"),
     },
+    "announcements/": {
+        "GET": EVERYBODY,
+        "POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body={"text": "New GPUs"}),
+    },
+    "announcements/<uuid:id>/": {"DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
     "clusters/": {"GET": ADMINS},
     "nodes/": {"GET": ADMINS},
@@ -241,6 +246,8 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "api/schema/": (PUBLIC, ""),
     "api/docs/": (PAGE, NO_SUCH_METHOD),
     "help/causes/": (PAGE, PAGE),
+    "first-run/": ("403 403 403 403 200 403 302", "403 403 403 403 302 403 302"),  # what is left is to try it
+    "first-run/<slug:step>/": ("403 403 403 403 200 403 302", "403 403 403 403 422 403 302"),
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
@@ -268,9 +275,9 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "sign-out/": ("405 405 405 405 405 405 405", TO_PROFILE),
     "profile/": (PAGE, PAGE),
     "profile/ssh-keys/": (TO_PROFILE, REFUSED_FORM),
-    "profile/ssh-keys/<uuid:id>/remove/": (TO_PROFILE, "302 404 404 404 404 404 302"),
+    "profile/ssh-keys/<uuid:id>/remove/": ("200 404 404 404 404 404 302", "302 404 404 404 404 404 302"),
     "profile/tokens/": (TO_PROFILE, REFUSED_FORM),
-    "profile/tokens/<uuid:id>/revoke/": (TO_PROFILE, "302 404 404 404 404 404 302"),
+    "profile/tokens/<uuid:id>/revoke/": ("200 404 404 404 404 404 302", "302 404 404 404 404 404 302"),
     "profile/preferences/": (TO_PROFILE, TO_PROFILE),
     "profile/language/": (TO_PROFILE, TO_PROFILE),
     "profile/sign-out-everywhere/": (TO_PROFILE, TO_PROFILE),
@@ -290,12 +297,13 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "notices/unsubscribe/<str:token>/": (PUBLIC, PUBLIC),
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
-    "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
+    "add-ssh-key/": (PAGE, REFUSED_FORM),
     "ssh/config/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no jump
     "jobs/": (PAGE, NO_SUCH_METHOD),
     "jobs/new/": (PAGE, "422 200 422 422 422 422 302"),
     "jobs/new/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "jobs/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such action
+    "workspaces/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),
     "jobs/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/parts/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/stop-rest/": (MANAGED_PAGE, "200 403 403 200 200 404 302"),  # it asks which
@@ -310,7 +318,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "alerts/routes/<uuid:id>/<str:verb>/": (NO_SUCH_METHOD, "404 404 404 302 302 404 302"),
     "connections/": (PAGE, REFUSED_FORM),
     "connections/<uuid:id>/": ("200 404 404 404 404 404 302", "422 404 404 404 404 404 302"),
-    "connections/<uuid:id>/delete/": (NO_SUCH_METHOD, "302 404 404 404 404 404 302"),
+    "connections/<uuid:id>/delete/": ("200 404 404 404 404 404 302", "302 404 404 404 404 404 302"),
     "volumes/": (PAGE, REFUSED_FORM),
     "volumes/<uuid:id>/": (SEEN_PAGE, "422 403 403 422 422 404 302"),
     "volumes/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),

@@ -53,13 +53,27 @@ OTHER_NAMES = {
 
 
 class EnvironmentField(forms.CharField):
-    """Field of NAME=value lines."""
+    """Field of NAME=value lines. Its first value may be the names and values themselves."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"})
         super().__init__(required=False, widget=widget, strip=False, **options)
 
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return "\n".join(f"{name}={text}" for name, text in value.items())
+        return value
+
+    def holds(self, values: Mapping[str, str]) -> bool:
+        """Return False if a line could not say one of the values, as it has several lines itself."""
+        try:
+            return self.to_python(self.prepare_value(values)) == values
+        except forms.ValidationError:
+            return False
+
     def to_python(self, value: Any) -> dict[str, str]:  # type: ignore[override]
+        if isinstance(value, Mapping):
+            return dict(value)
         values: dict[str, str] = {}
         for number, line in enumerate(str(value or "").splitlines(), start=1):
             name, separator, text = line.partition("=")
@@ -134,7 +148,8 @@ class WorkloadForm(forms.Form):
         label=_("Name"),
         max_length=63,
         help_text=_("1 to 63 letters, digits, dots, dashes and spaces. You can change it later."),
-        widget=plain_text(),
+        # Its faults are said while it is typed, too.
+        widget=plain_text(**{"aria-describedby": "id_name_helptext id_name_error"}),
     )
     volumes = forms.MultipleChoiceField(
         label=_("Volumes"),
@@ -309,6 +324,19 @@ class WorkloadForm(forms.Form):
         return choosing.of_choices(self.offers, self.cleaned_data.get("volumes", ()))
 
     @property
+    def name_faults(self) -> list[str]:
+        """Faults of the name, for a form that is still filled in: an empty name is none yet."""
+        if not self["name"].value():
+            return []
+        if faults := [str(error) for error in self.errors.get("name", [])]:
+            return faults
+        return [gettext("Already taken.")] if self.is_taken(self.cleaned_data["name"]) else []
+
+    def is_taken(self, name: str) -> bool:
+        """Return True if the person has another of this name."""
+        return False
+
+    @property
     def waits_for(self) -> int:
         """Number of others that have to be over before it enters the queue."""
         return 0
@@ -319,9 +347,13 @@ class WorkloadForm(forms.Form):
         return 1
 
     @property
+    def chosen_image(self) -> Image | None:
+        return next((image for image in self.images if image.slug == self.cleaned_data.get("image")), None)
+
+    @property
     def own_paths(self) -> list[str]:
         """Paths at which the chosen image has its home."""
-        return [image.home for image in self.images if image.slug == self.cleaned_data.get("image")]
+        return [self.chosen_image.home] if self.chosen_image else []
 
     def common(self) -> dict[str, Any]:
         """Fields of a LaunchSpec or JobSpec that a valid form has."""

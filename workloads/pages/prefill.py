@@ -104,9 +104,9 @@ def fill_in(
             except forms.ValidationError as error:
                 notes.append(_in_vain(form, name, link[name], error))
     if "pool" in link and "flavor" not in link:
-        flavors = next((choice.flavors for choice in pools if choice.pool["slug"] == link["pool"]), None)
-        if flavors:
-            form.initial["flavor"] = flavors[0].slug
+        chosen = next((choice for choice in pools if choice.pool["slug"] == link["pool"]), None)
+        if chosen:
+            form.initial["flavor"] = (chosen.starts_now or chosen.flavors[0]).slug
         else:
             notes.append(
                 _("There is no pool “%(pool)s” with ready-made sizes.") % {"pool": _quoted(link["pool"])}

@@ -24,13 +24,13 @@ from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
 from storage.mounts import foreseen
 from workloads.figures import moment
-from workloads.models import Image
+from workloads.models import ORDERINGS, Image
 from workloads.sizes.estimate import estimate
 from workspaces import access
 from workspaces.gateway.scripts import hand_out
 from workspaces.launch.clone import clone
 from workspaces.launch.launch import check, launch
-from workspaces.models import Desired, Event, Phase, Workspace
+from workspaces.models import SEARCHED, Desired, Event, Phase, Workspace
 from workspaces.runs import changes, idleness, lifecycle, lifetime
 
 from .representation import event_json, with_related, workspace_json, workspaces_json
@@ -91,7 +91,8 @@ class WorkspacesView(ListView):
     serializer_class = WorkspaceShape
     queryset = Workspace.objects.none()
     filterset_class = WorkspaceFilter
-    search_fields = ("name", "image__slug", "node")
+    search_fields = SEARCHED
+    orderings = ORDERINGS
 
     def get_queryset(self) -> QuerySet[Workspace]:
         return with_related(access.visible(actor_of(self.request))).filter(deleted_at__isnull=True)
@@ -123,11 +124,14 @@ class WorkspaceView(OneWorkspaceView):
         return Response(workspace_json(self.workspace, self.actor))
 
     @extend_schema(
-        summary=gettext_noop("Change its name, size, lifetime, volumes"),
+        summary=gettext_noop("Change its name, size, lifetime, volumes, image, environment"),
         description=(
-            "A size, or volumes, that are changed while it runs take effect at the next start: `pending_restart`, "
-            "`next_size` and `next_volumes` say so. `volumes` replaces the whole list. A lifetime that is changed "
-            "counts from now. All of it is changed, or nothing."
+            "A size, volumes, image, environment, secrets or repository that are changed while it runs take effect at "
+            "the next start: `pending_restart` names them, `next_size`, `next_volumes`, `next_image`, `next_env` and "
+            "`next_repository` have the values. `volumes` and `env` replace the whole; `secret_env` sets those that it "
+            "names and removes those with null. A lifetime that is changed counts from now. Where it waits, another "
+            "size goes to the end of the queue, unless it asks for no more in the same pool, or is the size that it "
+            "had before. All of it is changed, or nothing."
         ),
         request=ChangeBody,
         responses=answers({200: WorkspaceShape}, 404, 409, 422),
@@ -275,7 +279,7 @@ class ImagesView(ListView):
     serializer_class = ImageShape
     queryset = Image.objects.filter(is_active=True)
     filterset_fields = ("slug", "name")
-    search_fields = ("slug", "name", "description")
+    search_fields = ("slug", "name", "description", "version", "cuda_version", "frameworks")
     keyset = ("slug", "id")
 
     @extend_schema(

@@ -29,6 +29,7 @@ from workspaces.access import is_own
 from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
 from workspaces.naming import host_label
+from workspaces.state import settings as next_settings
 from workspaces.state import story
 
 from . import ssh_config
@@ -89,7 +90,7 @@ def _changes(workspace: Workspace, mounts: list[Mount]) -> Json:
     """What it mounts, the size of its own disk, which grows by itself too, and what the next start changes."""
     remounts = any(one.turn for one in mounts)
     is_pending = {"size": workspace.next_size is not None, "volumes": remounts}
-    pending = [name for name, is_so in is_pending.items() if is_so]
+    pending = [name for name, is_so in is_pending.items() if is_so] + next_settings.changes_of(workspace)
     return {
         "disk_mib": homes.disk_mib(mounts) or workspace.disk_mib,
         "volumes": mounting.as_json(one for one in mounts if one.turn != Turn.COMING),
@@ -129,6 +130,7 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, ask
             "since": moment(workspace.step_since),
         },
         "failure": failure_json(workspace.failure),
+        "problem": problem_json(workspace),
         "node": workspace.node or None,
         "created_at": moment(workspace.created_at),
         "started_at": moment(workspace.started_at),
@@ -141,6 +143,10 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, ask
         "notify": workspace.notify,
         "metrics": exposition(workspace.exposition),
         "next_size": next_size_json(workspace),
+        "next_image": workspace.next_settings.get("image"),
+        "next_env": workspace.next_settings.get("env") if own else None,
+        "next_repository": workspace.next_settings.get("repository") if own else None,
+        "previous_image": workspace.previous_image or None,
         "idle": {
             "since": moment(workspace.idle_since),
             "stops_at": moment(workspace.idle_stops_at),
@@ -156,6 +162,19 @@ def message(workspace: Workspace) -> str:
     if workspace.pool.cluster.unreachable_since and not at_rest:
         return story.sentence("cluster_unavailable", {})
     return story.sentence(workspace.message_code, workspace.message_data)
+
+
+def problem_json(workspace: Workspace) -> Json | None:
+    """What is in the way of a start, or wrong with what runs. A step that is under way is no problem."""
+    if workspace.phase not in (Phase.STARTING, Phase.READY) or workspace.ending:
+        return None
+    if (since := workspace.pool.cluster.unreachable_since) is not None:
+        return {**explained("cluster_unavailable", {}), "since": moment(since), "gives_up_at": None}
+    code = workspace.message_code
+    if code in ("", "ready") or code.startswith("doing_"):
+        return None
+    times = {"since": moment(workspace.trouble_since), "gives_up_at": moment(workspace.gives_up_at)}
+    return {**explained(code, workspace.message_data), **times}
 
 
 def event_json(event: Event) -> Json:

@@ -15,6 +15,7 @@ from workloads.longest import LONGEST_MINUTES
 from workloads.models import Image
 from workloads.serializers import (
     LARGEST_MIB,
+    Environment,
     ExpositionBody,
     ExpositionShape,
     MountBody,
@@ -29,7 +30,9 @@ from workloads.sizes.sizing import Size, SizeAsked
 from workspaces.launch.launch import LaunchSpec
 from workspaces.models import Desired, Event, Phase, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime, Metrics
+from workspaces.runs.settings import NewSettings
 from workspaces.state.runs import next_size
+from workspaces.state.settings import FIELDS
 
 
 class SettingsBody(SizeBody):
@@ -72,10 +75,30 @@ class EstimateBody(LaunchBody):
     )
 
 
+class SecretChanges(Environment):
+    """Names to new values, or to null."""
+
+    child = serializers.CharField(allow_blank=True, allow_null=True, trim_whitespace=False)
+
+
 class ChangeBody(SettingsBody):
     """Changes to an existing workspace; fields that are left out stay."""
 
     name = serializers.CharField(required=False, max_length=63)
+    image = serializers.CharField(required=False, max_length=40, help_text="From the next start on.")
+    env = Environment(required=False, help_text="All of it, from the next start on.")
+    secret_env = SecretChanges(
+        required=False,
+        write_only=True,
+        help_text="Sets those that it names, from the next start on; null removes one. Others stay.",
+    )
+    repository = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=1024,
+        help_text="Cloned into the home at the next start, if it is not there. The address as it is shown keeps its "
+        "credentials.",
+    )
     volumes = MountBody(
         many=True,
         required=False,
@@ -137,6 +160,9 @@ def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
         volumes=wishes_of(body["volumes"]) if "volumes" in body else None,
         metrics=Metrics(at=exposition_of(body)) if "metrics" in body else None,
         new_disk=body.get("new_disk", False),
+        settings=NewSettings(**named)
+        if (named := {name: body[name] for name in FIELDS if name in body})
+        else None,
     )
 
 
@@ -222,6 +248,13 @@ class FailureShape(ReasonShape):
     )
 
 
+class ProblemShape(ReasonShape):
+    since = serializers.DateTimeField(allow_null=True)
+    gives_up_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it ends the start, if it lasts. Null: it does not."
+    )
+
+
 class ReclaimShape(ReasonShape):
     at = serializers.DateTimeField()
 
@@ -268,6 +301,9 @@ class WorkspaceShape(serializers.Serializer[Any]):
     progress = ProgressShape()
     endpoints = EndpointsShape(help_text="Null for everybody but its own person.")
     failure = FailureShape(allow_null=True)
+    problem = ProblemShape(
+        allow_null=True, help_text="What is in the way of its start, or wrong with what runs."
+    )
     volumes = serializers.ListField(child=serializers.DictField())
     node = serializers.CharField(allow_null=True)
     created_at = serializers.DateTimeField()
@@ -286,7 +322,16 @@ class WorkspaceShape(serializers.Serializer[Any]):
     metrics = ExpositionShape(allow_null=True, help_text="Where its program serves figures.")
     restart_needed = serializers.BooleanField(help_text="A change waits for the next start.")
     pending_restart = serializers.ListField(
-        child=serializers.ChoiceField(choices=["size", "volumes"]), help_text="What the next start changes."
+        child=serializers.ChoiceField(choices=["size", "volumes", *FIELDS]),
+        help_text="What the next start changes.",
+    )
+    next_image = serializers.CharField(allow_null=True, help_text="The image from then on; null: the same.")
+    next_env = serializers.DictField(
+        child=serializers.CharField(), allow_null=True, help_text="Likewise; null for others, too."
+    )
+    next_repository = serializers.CharField(allow_null=True, allow_blank=True, help_text="Likewise.")
+    previous_image = serializers.CharField(
+        allow_null=True, help_text="The image before the last change, until it was ready with the new one."
     )
     next_size = NextSizeShape(allow_null=True, help_text="The size that it has from then on.")
     next_volumes = serializers.ListField(
@@ -323,6 +368,10 @@ class ImageShape(serializers.ModelSerializer[Image]):
             "name",
             "description",
             "reference",
+            "version",
+            "cuda_version",
+            "frameworks",
+            "least_driver",
             "offers",
             "uid",
             "gid",

@@ -15,9 +15,9 @@ from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
 from workloads import longest
 from workloads.asking import LONGEST_NAME
-from workloads.repositories import VARIABLE
 from workspaces import access
 from workspaces.models import Workspace
+from workspaces.state import settings
 from workspaces.state.runs import next_size
 
 from .launch import LaunchSpec, launch
@@ -35,19 +35,18 @@ def clone(actor: Actor, source: Workspace, name: str | None = None, *, files: bo
         access.require_files(actor, source)
         volumes, left_out = mounting.mountable(actor, source.tenant, source.pool.cluster, mounts)
     own = access.is_own(actor, source)
-    secret_env = source.secret.clear_env() if own else {}
-    repository = secret_env.pop(VARIABLE, source.repository)
+    values = settings.coming(source) if own else None
     return launch(
         actor,
         LaunchSpec(
             tenant=source.tenant.slug,
             name=name or free_name(actor, source),
-            image=source.image.slug,
+            image=settings.coming_image(source).slug,
             size=next_size(source).asked(),
             disk_mib=homes.disk_mib(mounts) or source.disk_mib,
-            env=source.env if own else {},
-            secret_env=secret_env,
-            repository=repository if own else "",
+            env=values.env if values else {},
+            secret_env=values.secret_env if values else {},
+            repository=values.whole_address if values else "",
             priority=source.priority if actor.is_admin else min(source.priority, 0),
             max_runtime_minutes=longest.at_most(source.tenant, source.max_runtime_minutes),
             idle_minutes=source.idle_minutes,

@@ -39,8 +39,8 @@ def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
 
 def keep_host_key(workspace: Workspace) -> None:
     """Keep the workspace's host key for its name, unless that has one."""
-    secret = workspace.secret
-    if secret.host_key:
+    secret = WorkspaceSecret.objects.filter(workspace=workspace).exclude(host_key="").first()
+    if secret is not None:
         _host_key_of_name(workspace, {field: getattr(secret, field) for field in HOST_KEY})
 
 
@@ -54,8 +54,8 @@ def _host_key_of_name(workspace: Workspace, new: dict[str, str]) -> dict[str, st
 def forget_secrets(workspace: Workspace) -> None:
     """Blank all that a deleted workspace kept for its owner alone. The caller saves the workspace."""
     keep_host_key(workspace)
-    workspace.env, workspace.repository = {}, ""
-    blank = dict.fromkeys(("jupyter_token", "env", *HOST_KEY), "")
+    workspace.env, workspace.repository, workspace.next_settings = {}, "", {}
+    blank = dict.fromkeys(("jupyter_token", "env", "next_env", *HOST_KEY), "")
     WorkspaceSecret.objects.filter(workspace=workspace).update(**blank, handed_to=[])
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, tenant_by_slug
+from accounts.announcements.showing import refuse_in_maintenance
 from accounts.errors import Conflict, Invalid, Refusal
 from accounts.locks import locked
 from accounts.models import Tenant, User
@@ -23,7 +24,7 @@ from storage import connections
 from storage.models import Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
-from workloads import longest
+from workloads import drivers, longest
 from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
@@ -75,6 +76,7 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
     tenant = tenant_by_slug(actor, spec.tenant)
     try:
         with transaction.atomic():
+            refuse_in_maintenance(actor)
             _lock(actor, tenant)
             refuse_unfair(actor, spec.priority)
             image, size = check(tenant, spec)
@@ -99,9 +101,8 @@ def _lock(actor: Actor, tenant: Tenant) -> None:
 def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
     fields = check_name(spec.name)
-    image = Image.objects.filter(slug=spec.image, is_active=True).first()
-    if image is None:
-        fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
+    image = offered_image(spec.image)
+    fields |= check_image(spec.image, image)
     fields |= check_disk(spec.disk_mib)
     fields |= check_repository(spec.repository)
     fields |= check_env(spec.env, spec.secret_env)
@@ -109,7 +110,19 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
         raise Invalid(
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
         )
-    return image, resolve(tenant, spec.size)
+    size = resolve(tenant, spec.size)
+    drivers.refuse_too_old(image, size.pool, size.units)
+    return image, size
+
+
+def offered_image(slug: str) -> Image | None:
+    return Image.objects.filter(slug=slug, is_active=True).first()
+
+
+def check_image(slug: str, image: Image | None) -> dict[str, list[str]]:
+    if image is not None:
+        return {}
+    return {"image": [_("There is no image “%(slug)s”. See the list of images.") % {"slug": slug}]}
 
 
 def check_disk(disk_mib: int) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from workloads.pages.bodies import body_of_form, filled
 from workloads.pages.forms import MIB_PER_GIB, WorkloadForm, minutes_of
 from workloads.spans import lifetime
 from workspaces.launch.launch import LARGEST_DISK_MIB, LaunchSpec
+from workspaces.launch.suggestions import is_taken
 
 IDLE_MINUTES = (30, 60, 120, 240, 720)
 
@@ -56,6 +57,9 @@ class LaunchForm(WorkloadForm):
     @classmethod
     def defaults(cls) -> dict[str, Any]:
         return super().defaults() | {"disk_gib": 0, "idle_minutes": ""}
+
+    def is_taken(self, name: str) -> bool:
+        return is_taken(self.actor, self.cleaned_data.get("tenant", ""), name)
 
     def spec(self) -> LaunchSpec:
         """Return the launch of a valid form."""

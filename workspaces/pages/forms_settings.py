@@ -16,11 +16,13 @@ from accounts.forms import show_refusal
 from quotas.models import Flavor, Pool
 from storage.mounts import choosing, mounting
 from workloads.longest import LONGEST_MINUTES
+from workloads.models import Image
 from workloads.pages.forms import (
     MIB_PER_GIB,
     MOST_CPUS,
     MOST_GPUS,
     MOST_MEMORY_GIB,
+    EnvironmentField,
     GpusField,
     WorkloadForm,
     lifetimes,
@@ -32,11 +34,14 @@ from workspaces import access
 from workspaces.launch.clone import free_name
 from workspaces.models import Workspace
 from workspaces.runs.changes import Change, Lifetime
+from workspaces.runs.settings import NewSettings
+from workspaces.state import settings
 from workspaces.state.runs import next_size
 
 from .forms import idle_spans
 
 AS_IT_IS = ""
+STARTED_WITH = ("image", "env", "repository")
 # Names in refusals, where the form's field is called otherwise.
 OTHER_NAMES = {
     "gpus": "flavor",
@@ -69,13 +74,45 @@ class SettingsForm(forms.Form):
         help_text=_("While it runs, other volumes are mounted at the next start."),
     )
     notify = forms.BooleanField(label=_("Notify me when it is ready, fails or stops"), required=False)
+    image = forms.ChoiceField(
+        label=_("Image"), required=False, help_text=_("Takes effect at the next start. Files are kept.")
+    )
+    repository = forms.CharField(
+        label=_("Git repository"),
+        required=False,
+        max_length=1024,
+        help_text=_("Takes effect at the next start: it is cloned into your home, if it is not there."),
+        widget=plain_text(inputmode="url"),
+    )
+    env = EnvironmentField(
+        label=_("Environment"),
+        help_text=_(
+            "One NAME=value per line. Takes effect at the next start. Others in your tenant cannot see it."
+        ),
+    )
+    secret_env = EnvironmentField(
+        label=_("New or changed secrets"),
+        help_text=_("One NAME=value per line. Takes effect at the next start. Values are never shown again."),
+    )
+    forget = forms.MultipleChoiceField(
+        label=_("Secrets to remove"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("Takes effect at the next start."),
+    )
 
     def __init__(self, data: QueryDict | None, actor: Actor, workspace: Workspace) -> None:
         size = next_size(workspace)
         mounts = mounting.all_of([workspace.pk]).get(workspace.pk, [])
         self.offers, ticked = choosing.offers_for(actor, workspace.tenant, workspace.pool.cluster, mounts)
         self.asked = size.asked()
+        coming = settings.coming(workspace)
+        images = Image.objects.filter(is_active=True)
+        image = settings.coming_image(workspace)
         initial = {
+            "image": image.slug,
+            "repository": coming.repository,
+            "env": coming.env,
             "name": workspace.name,
             "flavor": self.asked.flavor or AS_IT_IS,
             "max_runtime_minutes": workspace.max_runtime_minutes or "",
@@ -92,6 +129,13 @@ class SettingsForm(forms.Form):
         )
         self._choose("idle_minutes", idle_spans(workspace.idle_minutes))
         self._choose("volumes", [(key, offer.label) for key, offer in self.offers.items()])
+        self._choose("image", [(one.slug, one.name) for one in {image: "", **dict.fromkeys(images, "")}])
+        self._choose("forget", [(name, name) for name in sorted(coming.secret_env)])
+        environment = self.fields["env"]
+        assert isinstance(environment, EnvironmentField)
+        if not environment.holds(coming.env):
+            environment.disabled = True
+            environment.help_text = gettext("A value has several lines. Change it through the API.")
 
     def _choose(self, name: str, choices: list[Any]) -> None:
         field = self.fields[name]
@@ -118,7 +162,15 @@ class SettingsForm(forms.Form):
             idle=Lifetime(minutes=data["idle_minutes"]) if "idle_minutes" in changed else None,
             notify=data["notify"] if "notify" in changed else None,
             volumes=choosing.of_choices(self.offers, data["volumes"]) if "volumes" in changed else None,
+            settings=self._settings(changed),
         )
+
+    def _settings(self, changed: set[str]) -> NewSettings | None:
+        data = self.cleaned_data
+        values: dict[str, Any] = {name: data[name] for name in STARTED_WITH if name in changed}
+        if secrets := {**dict.fromkeys(data["forget"]), **data["secret_env"]}:
+            values["secret_env"] = secrets
+        return NewSettings(**values) if values else None
 
     def refuse(self, refusal: Refusal) -> None:
         """Show the faults at their fields."""
@@ -160,11 +212,18 @@ class InsteadForm(forms.Form):
         empty_value=None,
     )
     new_disk = forms.BooleanField(required=False)
+    image = forms.SlugField(required=False)
+    undo_size = forms.BooleanField(required=False)
+    # Not values: what the person says to a question, and what follows.
+    confirmed = forms.BooleanField(required=False)
+    restart = forms.BooleanField(required=False)
 
     def change(self) -> Change:
         data = self.cleaned_data
         minutes = data["max_runtime_minutes"]
         return Change(
+            settings=NewSettings(image=data["image"]) if data["image"] else None,
+            undo_size=data["undo_size"],
             size=self._size(),
             lifetime=None if minutes is None else Lifetime(minutes=minutes),
             notify=data["notify"],

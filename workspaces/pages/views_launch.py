@@ -55,7 +55,7 @@ def begin(actor: Actor, link: Mapping[str, str]) -> Beginning:
     if (last := rows.first()) is None:
         return Beginning(fresh)
     values = fresh | prefill.row_values(last, is_own=True) | own_values(last)
-    return Beginning(values, context={"like": last})
+    return Beginning(values, is_last=True, context={"like": last})
 
 
 def own_values(row: Workspace) -> dict[str, object]:

@@ -16,14 +16,18 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from accounts.access import Actor
+from accounts.access import Actor, role_in
 from accounts.errors import SHOWN_IN_PLACE, Refusal
+from accounts.models import Role
 from accounts.notices import inbox
 from accounts.rest.actors import actor_of
+from accounts.targets import safe_target
 from quotas import reasons
 from quotas.estimates import Estimator
+from quotas.models import Claim
 from storage.mounts import homes
 from workloads.logs.panel import Panel
+from workloads.models import Image
 from workloads.pages.bodies import curl
 from workloads.repositories import holds_credentials
 from workloads.sizes.estimate import alternatives
@@ -34,10 +38,11 @@ from workspaces.gateway import hosts, passes
 from workspaces.launch.keys import whole_address
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.runs import idleness, lifecycle, lifetime
-from workspaces.state import jupyter, runs
+from workspaces.runs.changes import place_at_stake
+from workspaces.state import jupyter, runs, settings
 
 from .same_launch import body_of_workspace
-from .timeline import start_took, timeline
+from .timeline import by_run, start_took, timeline
 
 EVENTS_SHOWN = 200
 ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
@@ -48,6 +53,7 @@ ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
     "keep-alive": idleness.keep_alive,
 }
 ASKED_FIRST = ("stop", "restart")
+UNDOES_SIZE = (Phase.WAITING, Phase.STARTING)
 
 
 @never_cache
@@ -68,14 +74,15 @@ def workspace_page(
         "workspace": workspace,
         "shown": workspace_json(workspace, actor),
         "is_own": access.is_own(actor, workspace),
-        "may": what_may(actor, workspace),
+        "may": what_may(actor, workspace, role_in(actor, workspace.tenant)),
         "steps": timeline(workspace, events),
         "start_took": start_took(workspace, events),
         "raw": (workspace.failure or {}).get("data", {}).get("raw", ""),
-        "events": [(event, event_json(event)) for event in events],
         "has_ssh_key": actor.user.ssh_keys.exists(),
     }
+    context |= what_waits(workspace) if context["is_own"] else {}
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
+        context["place_at_stake"] = place_at_stake(workspace)
         size, minutes = Size.of(workspace), workspace.max_runtime_minutes
         looks = Estimator(without=workspace.run)
         others = alternatives(looks, workspace.tenant, workspace.owner, size, minutes, workspace.pk)
@@ -84,6 +91,9 @@ def workspace_page(
         code = context["shown"]["queue"]["reason"]["code"] if context["shown"]["queue"] else ""
         context["tied_by"] = homes.ties(workspace.pk) if code in reasons.TIED else None
     is_refresh = bool(request.headers.get("HX-Request"))  # takes #now alone, which no tab's own block is in
+    if tab == "activity" and not is_refresh:
+        claims = Claim.objects.in_bulk({event.run for event in events if event.run})
+        context["runs"] = by_run([(event, event_json(event)) for event in events], claims)
     if tab == "logs" and context["may"]["logs"] and not is_refresh:
         api = reverse("api-v1:workspace-logs", args=[workspace.pk])
         context["log"] = Panel(request, workspace.pk, socket=f"/ws/workspaces/{workspace.pk}/logs/", api=api)
@@ -96,13 +106,28 @@ def workspace_page(
     return render(request, f"workspaces/{tab}.html", context | more, status=status)
 
 
-def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
+def what_waits(workspace: Workspace) -> dict[str, Any]:
+    """Return what its owner can take back: the image and the size that it had before. And what a restart applies."""
+    waits = settings.changes_of(workspace)
+    back_to = workspace.image if "image" in waits else None
+    if back_to is None and workspace.previous_image:
+        back_to = Image.objects.filter(slug=workspace.previous_image, is_active=True).first()
+    may_undo = not workspace.ending and workspace.phase in UNDOES_SIZE
+    former = workspace.former_size if may_undo else None
+    return {
+        "back_to": back_to,
+        "back_restarts": workspace.phase in (Phase.STARTING, Phase.FAILED),
+        "former": Size.kept(former["size"]) if former else None,
+    }
+
+
+def what_may(actor: Actor, workspace: Workspace, role: Role | None) -> dict[str, bool]:
     """Actions that make sense now for this person. The use cases decide; this only leaves out what they refuse."""
     is_there = workspace.desired != Desired.DELETED
-    reads_logs = access.may_manage(actor, workspace)
+    reads_logs = access.manages(role, is_own=access.is_own(actor, workspace))
     manages = is_there and reads_logs
     runs_own = manages and access.is_own(actor, workspace)
-    launches = reads_logs or access.may_launch(actor, workspace.tenant)
+    launches = role in access.LAUNCHES
     wanted = workspace.desired == Desired.RUNNING
     rests = workspace.phase in (Phase.STOPPED, Phase.FAILED) or not is_there
     return {
@@ -112,6 +137,7 @@ def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
         "extend": manages and wanted and workspace.stops_at is not None,
         "delete": manages,
         "launch_again": rests and launches,
+        "clone": launches and not workspace.deleted_at,
         "run_as_job": is_there and launches,
         "logs": reads_logs,
     }
@@ -128,14 +154,19 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
     workspace = access.get(actor, id)
     if request.method == "GET":
         access.require_manage(actor, workspace)
-        if verb in ASKED_FIRST and what_may(actor, workspace)[verb]:
+        if verb in ASKED_FIRST and what_may(actor, workspace, role_in(actor, workspace.tenant))[verb]:
             return question(request, actor, workspace, verb)
     else:
         try:
             ACTIONS[verb](actor, workspace)
         except SHOWN_IN_PLACE as refusal:
             messages.error(request, f"{refusal.message} {refusal.hint}")
-    return redirect("workspace", id=id)
+    return redirect(_back(request) or reverse("workspace", args=[id]))
+
+
+def _back(request: HttpRequest) -> str:
+    """Return the page that the question was asked from, if it was not the workspace's own."""
+    return safe_target(request) if "next" in request.GET or "next" in request.POST else ""
 
 
 def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
@@ -147,6 +178,7 @@ def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str
         "is_own": is_own,
         "is_changing": runs.is_changing(workspace),
         "made_for": homes.made_for(workspace.pk),
+        "back": _back(request),
     }
     return render(request, "workspaces/question.html", context)
 
@@ -166,7 +198,7 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
         messages.error(request, f"{refusal.message} {refusal.hint}")
         return redirect("workspace", id=id)
     messages.success(request, _("“%(name)s” is being deleted.") % {"name": workspace.name})
-    return redirect("workspaces")
+    return redirect(_back(request) or "workspaces")
 
 
 @never_cache

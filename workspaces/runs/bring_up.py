@@ -26,7 +26,7 @@ from workloads.pods.making import make_driver_volume, refused
 from workloads.pods.status import accepted, is_of
 from workloads.pods.troubles import Blocked, Outcome, Snapshot, Trouble
 from workloads.pods.wanted import Shared
-from workspaces import enqueue
+from workspaces import enqueue, notices
 from workspaces.cluster import manifests, observe
 from workspaces.cluster.look import look_at
 from workspaces.cluster.observe import Observation
@@ -267,7 +267,7 @@ def become_ready(row: Workspace, observation: Observation) -> None:
     row.jupyter_port, row.ssh_port = observation.jupyter_port, observation.ssh_port
     if {"node_lost", "node_unwell"} & set(row.troubles):
         add_event(row, "node_back", node=row.node)
-    row.troubles = {}
+    runs.forget_troubles(row)
     row.message_code, row.message_data = conditions.message(row)
     if row.phase != Phase.READY:
         move(row, Move.BECOME_READY)
@@ -285,7 +285,9 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
     if name not in row.troubles:
         at_once = trouble.outcome == Outcome.FAIL and not trouble.after_seconds
         level = Event.Level.ERROR if at_once else Event.Level.WARNING
-        add_event(row, diagnosis.code, step=row.step, level=level, **diagnosis.data)
+        event = add_event(row, diagnosis.code, step=row.step, level=level, **diagnosis.data)
+        if not (row.troubles or row.ready_at or at_once or trouble.outcome == Outcome.REQUEUE):
+            notices.notify_start_problem(event)
         if not diagnosis.known:
             count("start", diagnosis.data["raw"], row.pool.cluster_id)
     if not row.troubles.get(name):
@@ -293,12 +295,15 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
         if diagnosis.code == "volume_formatting":
             mounting.alarm(row.pk, row.run, diagnosis.code, diagnosis.data)
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
+    row.trouble_since = row.trouble_since or now
     # A trouble that fails a start at once does not end a run that was ready.
     if not final or (row.ready_at and not trouble.after_seconds):
+        row.gives_up_at = None
         return
     # A container that crashes again and again shows one trouble in several forms: count from the first.
     since = min(datetime.fromisoformat(first_seen) for first_seen in row.troubles.values() if first_seen)
-    if now - since < timedelta(seconds=trouble.after_seconds):
+    row.gives_up_at = since + timedelta(seconds=trouble.after_seconds)
+    if now < row.gives_up_at:
         return
     if trouble.outcome == Outcome.FAIL:
         fail(row, diagnosis, now)

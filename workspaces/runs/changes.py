@@ -1,7 +1,7 @@
-"""Change an existing workspace: its name, size, disk, lifetime, volumes. All of it or nothing.
+"""Change an existing workspace: its name, size, disk, lifetime, volumes, settings. All of it or nothing.
 
-A size that is changed during a run is kept beside the row until the next start, and so are mounts; an event says so:
-the run goes on as it was admitted, under its own claim.
+A size that is changed during a run is kept beside the row until the next start, and so are mounts and settings; an
+event says so: the run goes on as it was admitted, under its own claim.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from accounts.errors import Conflict, Invalid
 from quotas import admission, passes
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.models import Claim
+from quotas.queries import has_others_behind, queues_of
 from storage.models import Kind
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
@@ -36,6 +37,7 @@ from workspaces.state import runs
 from workspaces.state.story import add_event
 
 from . import lifecycle, lifetime
+from .settings import NewSettings, set_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,8 @@ class Change:
     notify: bool | None = None
     volumes: Sequence[MountWish] | None = None
     metrics: Metrics | None = None
+    settings: NewSettings | None = None
+    undo_size: bool = False  # back to the size, and the place, of the request that was replaced last
     new_disk: bool = False  # an empty one instead of its own, which ties it to a node
 
     @property
@@ -67,8 +71,10 @@ class Change:
         """Requested fields, and the new name, for the audit trail."""
         fields = ("size", "disk_mib", "lifetime", "idle", "notify", "volumes", "metrics")
         names = [name for name in fields if getattr(self, name) is not None]
-        names += ["new_disk"] if self.new_disk else []
-        return {"changed": names} | ({"name": self.name} if self.name is not None else {})
+        names += self.settings.named if self.settings is not None else []
+        names += [name for name in ("new_disk", "undo_size") if getattr(self, name)]
+        values = {"name": self.name, "image": self.settings.image if self.settings is not None else None}
+        return {"changed": names} | {name: value for name, value in values.items() if value is not None}
 
 
 def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
@@ -90,6 +96,8 @@ def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
                 wanted.volumes is not None and _mount(actor, row, wanted.volumes),
                 wanted.new_disk and _leave_disk(row),
                 wanted.metrics is not None and _expose(row, wanted.metrics),
+                wanted.settings is not None and set_settings(row, wanted.settings),
+                wanted.undo_size and _undo_size(row),
             ]
             return any(changed)
     except IntegrityError as error:
@@ -157,12 +165,54 @@ def _ask_anew(row: Workspace, size: Size) -> bool:
     waiting = runs.claim_of(row, Claim.State.WAITING)
     if waiting is None or not admission.release(waiting.pk, "resized"):
         return False
+    former = row.former_size
+    wanted = needs(row, size)
+    place = _place_kept(wanted, waiting, former if former and _is_former(former, size) else None)
+    replaced = {"size": Size.of(row).to_keep(), "place": waiting.place, "is_lost": place is None}
     row.next_size = size.to_keep()
     runs.take_up_size(row)
-    wanted = needs(row, size)
-    claim = admission.request(**wanted, place=waiting.place if _asks_no_more(wanted, waiting) else None)
+    claim = admission.request(**wanted, place=place)
     runs.begin(row, claim, "requested")
+    row.former_size = replaced
     return True
+
+
+def _place_kept(wanted: dict[str, Any], waiting: Claim, former: dict[str, Any] | None) -> int | None:
+    """Return the place of the new request: the present one if it asks for no more, that which it had before if it is
+    the former request again; None: the end of the queue. Nobody loses by either: they stood behind it all the time."""
+    if former is not None:
+        place: int = former["place"]
+        return place
+    return waiting.place if _asks_no_more(wanted, waiting) else None
+
+
+def _is_former(former: dict[str, Any], size: Size) -> bool:
+    return Size.kept(former["size"]) == size
+
+
+def _undo_size(row: Workspace) -> bool:
+    """Ask for the former size again. Its place comes back if nothing was admitted since."""
+    former = row.former_size and Size.kept(row.former_size["size"])
+    if former is None or row.phase not in (Phase.WAITING, Phase.STARTING):
+        text = _("There is no change of its size to undo.")
+        raise Conflict("nothing_to_undo", text, _("Choose a size in its settings."))
+    refuse_what_never_fits(former.asked_by(row.tenant, row.owner, row.max_runtime_minutes))
+    changed = _resize(row, former)
+    row.former_size = None
+    return changed
+
+
+def place_at_stake(workspace: Workspace, asked: SizeAsked | None = None) -> int | None:
+    """Return the place in the queue that a request for another size gives up; None if others lose and win nothing by
+    it. `asked`: that size, else any that asks for more."""
+    waiting = runs.claim_of(workspace, Claim.State.WAITING)
+    if waiting is None or workspace.phase != Phase.WAITING or not has_others_behind(waiting):
+        return None
+    if asked is not None:
+        size = resolve(workspace.tenant, asked)
+        if size == Size.of(workspace) or _asks_no_more(needs(workspace, size), waiting):
+            return None
+    return queues_of([waiting.pk])[waiting.pk]["position"]
 
 
 def _asks_no_more(wanted: dict[str, Any], waiting: Claim) -> bool:

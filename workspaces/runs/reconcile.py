@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
+from django.utils import timezone
 
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
@@ -116,4 +117,5 @@ def note_refused(workspace_id: UUID, refusal: ClusterRefused) -> None:
         workspace.message_code, workspace.message_data = diagnosis.code, diagnosis.data
         if diagnosis.code not in workspace.troubles:
             workspace.troubles = {**workspace.troubles, diagnosis.code: NO_DEADLINE}
+            workspace.trouble_since = workspace.trouble_since or timezone.now()
             add_event(workspace, diagnosis.code, level=Event.Level.WARNING, **diagnosis.data)

@@ -17,7 +17,7 @@ from workspaces.cluster.proof import delete_pod, note_pods
 from workspaces.launch.keys import forget_secrets
 from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Event, Workspace
-from workspaces.state import runs
+from workspaces.state import runs, settings
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
@@ -101,6 +101,7 @@ def finish(workspace: Workspace) -> None:
                 return  # something else is wanted since this look began: look again
             wanted, keeps_units = row.desired, runs.keeps_units(row)
             ending = Ending(row.ending)
+            take_up_settings(row, ending)
             move(row, Move.PROVE_END)
             gives_back = ending == Ending.RECLAIM or (keeps_units and claim is not None and is_due(claim))
             if wanted == Desired.DELETED:
@@ -119,6 +120,16 @@ def finish(workspace: Workspace) -> None:
         else:
             _release(claim, ending)
             _ask_again(workspace)
+
+
+def take_up_settings(row: Workspace, ending: Ending) -> None:
+    """Take changed settings up with the next start that follows a person's or the queue's decision; what only was
+    interrupted comes back as it was. The former image is kept until a run with the new one was ready."""
+    if ending == Ending.INTERRUPTED:
+        return
+    if row.ready_at is not None and ending in (Ending.STOP, Ending.RESTART):
+        row.previous_image = ""
+    settings.take_up(row)
 
 
 def is_due(claim: Claim) -> bool:

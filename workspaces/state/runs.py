@@ -11,6 +11,7 @@ from workloads import longest
 from workloads.sizes.sizing import Size
 from workspaces.models import Ending, Phase, Step, Workspace
 
+from . import settings
 from .live import changing
 from .story import add_event
 from .transitions import Move, advance_step, end_by, move
@@ -21,7 +22,7 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     workspace.run = claim.pk
     move(workspace, Move.QUEUE)
     _forget_observed(workspace)
-    workspace.failure = None
+    workspace.failure = workspace.former_size = None
     workspace.node = workspace.pod_uid = ""
     workspace.pod_ended = True
     workspace.container_restarts = 0
@@ -40,15 +41,16 @@ def stop_clock(workspace: Workspace) -> None:
 def advance(workspace: Workspace) -> None:
     """Begin the next step, and clear the troubles of the last one."""
     advance_step(workspace)
-    workspace.troubles = {}
+    forget_troubles(workspace)
     workspace.step_since = timezone.now()
     workspace.message_code, workspace.message_data = f"doing_{workspace.step}", {}
 
 
 def take_up_changes(workspace: Workspace) -> None:
-    """Apply the size and the mounts that were asked for during a run. Inside `changing`, with no run on."""
+    """Apply what was asked for during a run: size, mounts, settings. Inside `changing`, with no run on."""
     mounting.take_up(workspace.pk)
     take_up_size(workspace)
+    settings.take_up(workspace)
 
 
 def take_up_size(workspace: Workspace) -> None:
@@ -102,6 +104,7 @@ def withdraw(workspace: Workspace) -> bool:
     workspace.step_since = timezone.now()
     workspace.message_code, workspace.message_data = "stopped", {}
     take_up_size(workspace)
+    settings.take_up(workspace)
     add_event(workspace, "stopped")
     return True
 
@@ -143,10 +146,15 @@ def _forget_observed(workspace: Workspace) -> None:
     """Clear address and problems: they are of a run that has ended or is about to."""
     workspace.host = workspace.jupyter_host = ""
     workspace.jupyter_port = workspace.ssh_port = None
-    workspace.troubles = {}
+    forget_troubles(workspace)
     workspace.conditions = []
     workspace.idle_since = workspace.idle_stops_at = workspace.idle_warned_at = None
     workspace.idle_busy_by = []
+
+
+def forget_troubles(workspace: Workspace) -> None:
+    workspace.troubles = {}
+    workspace.trouble_since = workspace.gives_up_at = None
 
 
 def describe_ending(workspace: Workspace) -> None:

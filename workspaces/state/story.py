@@ -12,6 +12,7 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 
+from accounts.text import in_gib
 from clusters import explain
 from quotas import reasons
 from workloads.pods.words import OF_VOLUMES, Line
@@ -23,7 +24,7 @@ from . import idle_words
 
 LINES: dict[str, Line] = {
     # The ten steps, reported when each is done.
-    "requested": Line(_("You requested “%(name)s”: %(size)s.")),
+    "requested": Line(_("Requested “%(name)s”: %(size)s.")),
     "restart_requested": Line(_("“%(name)s” restarts with the resources it already has.")),
     "waits_again": Line(_("“%(name)s” waits at the front of the queue to continue: %(size)s.")),
     "admitted": Line(_("%(pool)s has room: node %(node)s was chosen.")),
@@ -99,6 +100,20 @@ LINES: dict[str, Line] = {
         _("Its size is %(size)s from its next start."), _("Restart it to use that size now.")
     ),
     "size_stays": Line(_("It keeps its size: %(size)s.")),
+    "image_changed": Line(_("Its image is “%(new)s”; before it was “%(old)s”.")),
+    "image_later": Line(
+        _("Its image is “%(new)s” from its next start."), _("Restart it to use that image now.")
+    ),
+    "image_stays": Line(_("It keeps its image: “%(new)s”.")),
+    "image_gone": Line(
+        _("The image “%(gone)s” is not offered any more. It keeps “%(name)s”."),
+        _("Choose another image in its settings."),
+    ),
+    "settings_changed": Line(_("Its settings were changed: %(what)s.")),
+    "settings_later": Line(
+        _("Its settings change at its next start: %(what)s."), _("Restart it to apply them now.")
+    ),
+    "settings_stay": Line(_("It keeps its settings: %(what)s.")),
     "remounted": Line(_("The list of volumes that it mounts was changed.")),
     "remounted_later": Line(
         _("The volumes that it mounts change at its next start."), _("Restart it to mount them now.")
@@ -106,11 +121,11 @@ LINES: dict[str, Line] = {
     "metrics_changed": Line(_("Prometheus is told to read its metrics at port %(port)s, path %(path)s.")),
     "metrics_removed": Line(_("Prometheus is no longer told to read its metrics.")),
     "volumes_stay": Line(_("It keeps the volumes that it mounts.")),
-    "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
+    "disk_added": Line(_("A local disk of %(amount)s comes with its next start.")),
     "disk_left": Line(
         _("It gets a new, empty local disk, and can start on another node. “%(volume)s” stays under Storage.")
     ),
-    "disk_grown": Line(_("Its local disk grows to %(mib)s MiB.")),
+    "disk_grown": Line(_("Its local disk grows to %(amount)s.")),
     "lifetime_changed": Line(_("Its lifetime is %(span)s from now on.")),
     "lifetime_capped": Line(
         _("It runs for %(span)s at most from now on: an admin set that for its tenant."),
@@ -214,6 +229,17 @@ LINES: dict[str, Line] = {
 RECORDED = frozenset({"given_up", "interrupted", "container_restarted", "sent_back"})
 
 
+# Words for what a change of settings concerns. Their values are for the owner alone.
+SETTINGS = {
+    "size": _("size"),
+    "volumes": _("volumes"),
+    "image": _("image"),
+    "env": _("environment"),
+    "secret_env": _("secrets"),
+    "repository": _("repository"),
+}
+
+
 def is_recorded(event: Event) -> bool:
     """Return True if the event's run has a record. One that was sent back has none if no node had taken its pod."""
     is_so = event.code in RECORDED and event.run is not None
@@ -244,8 +270,12 @@ def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
     more: dict[str, Any] = {}
     if "until" in data:
         more["time"] = date_format(localtime(datetime.fromisoformat(data["until"])), "H:i T")
+    if "mib" in data:
+        more["amount"] = in_gib(data["mib"])
     if "minutes" in data:
         more["span"] = lifetime(data["minutes"])
+    if "fields" in data:
+        more["what"] = ", ".join(str(SETTINGS[name]) for name in data["fields"])
     if "measured" in data:
         more["figures"] = idle_words.figures(data["measured"])
     return {**data, **more}

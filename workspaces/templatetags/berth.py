@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -11,12 +11,14 @@ from django import template
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
 from accounts.preferences import theme_of
+from accounts.text import in_gib
 from clusters import explain
 from quotas.pools.gpu_map import IN_PERCENT
 from quotas.scheduling import as_gpus
@@ -54,12 +56,7 @@ def has_ssh_jump() -> bool:
 @register.filter
 def mib(amount: int | None) -> str:
     """MiB as people say it: 512 MiB, 16 GiB, 1.5 TiB."""
-    value, unit = float(amount or 0), "MiB"
-    for larger in ("GiB", "TiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.1f}".removesuffix(".0") + f"\N{NO-BREAK SPACE}{unit}"
+    return in_gib(amount or 0)
 
 
 @register.filter
@@ -128,7 +125,8 @@ def _time(moment: datetime | None, kind: str, words: str) -> str | SafeString:
     if moment is None:
         return ""
     exact = moment.isoformat(timespec="seconds")
-    title = timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
+    local = timezone.localtime(moment)
+    title = date_format(local, "DATETIME_FORMAT") + local.strftime(":%S %Z")  # the format ends with minutes
     return format_html('<time datetime="{}" title="{}" data-{}>{}</time>', exact, title, kind, words)
 
 
@@ -187,6 +185,12 @@ def when(said: Mapping[str, Any]) -> str:
 def what_to_do(workspace: Workspace) -> str:
     """Advice about the workspace's message."""
     return story.hint(workspace.message_code, workspace.message_data)
+
+
+@register.filter
+def settings_in_words(names: Iterable[str]) -> str:
+    """Names of settings, as the API has them, in words."""
+    return ", ".join(str(story.SETTINGS[name]) for name in names)
 
 
 @register.filter

@@ -6,12 +6,11 @@ import signal
 import threading
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from clusters.watch.fleet import watch
+from vitals.part import PartCommand
 
 
-class Command(BaseCommand):
+class Command(PartCommand):
     help = "Follow every cluster and tell what changed. One process leads, others stand by and take over."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -57,7 +57,7 @@ assert told("ended") == each_once, told("ended")
 """
 UNSETTLED = """
 SELECT j.name, j.phase, j.message_code, j.message_data, j.dirty_since, p.phase AS part, p.ending, c.state,
-  c.reason_code, a.pod_uid, a.pod_ended, a.ended_at
+  c.reason_code, a.members, a.ended_at
 FROM jobs_job j JOIN jobs_part p ON p.job_id = j.id LEFT JOIN quotas_claim c ON c.id = p.run
 LEFT JOIN jobs_attempt a ON a.run = p.run WHERE j.phase <> 'succeeded'
 """

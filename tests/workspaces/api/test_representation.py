@@ -88,6 +88,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "queue": None,
         "progress": {"step": "ready", "index": 10, "total": 10},
         "failure": None,
+        "problem": None,
         "volumes": [],
         "node": "gpu-1",
         "deleted_at": None,
@@ -101,6 +102,10 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "pending_restart": [],
         "next_size": None,
         "next_volumes": None,
+        "next_image": None,
+        "next_env": None,
+        "next_repository": None,
+        "previous_image": None,
         "idle": {"since": None, "stops_at": None, "busy_by": []},
         "last_event": 10,
     }

@@ -57,7 +57,9 @@ def test_a_key_is_added_on_the_first_page(cast: Cast) -> None:
 
 
 def test_a_refused_key_says_what_to_do(cast: Cast) -> None:
-    response = browser(cast.bob).post("/add-ssh-key/", {"public_key": "nonsense"}, follow=True)
+    response = browser(cast.bob).post("/add-ssh-key/", {"public_key": "nonsense"})
+    assert response.status_code == 422
+    assert ">nonsense</textarea>" in response.content.decode()
     assert "ssh-keygen -t ed25519" in words(response)
     assert "This is not an OpenSSH public key." in words(response)
 
@@ -226,6 +228,7 @@ def test_a_key_is_added_on_the_page_that_needs_it(cast: Cast) -> None:
     assert "ssh-keygen -t ed25519" in words(page)
     sent = {"public_key": KEY, "next": f"/workspaces/{workspace.pk}/"}
     assert bob.post("/add-ssh-key/", sent)["Location"] == f"/workspaces/{workspace.pk}/"
+    cast.bob.user.ssh_keys.all().delete()
     assert bob.post("/add-ssh-key/", sent | {"next": "https://elsewhere.example/"})["Location"] == "/"
 
 

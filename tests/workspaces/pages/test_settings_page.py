@@ -12,7 +12,9 @@ from clusters.models import Cluster
 from quotas.models import Flavor, Pool
 from tests.cast import NETWORKS, Cast
 from tests.shared.workspace_rows import make_flavor, make_workspace
+from workloads.models import Image
 from workspaces.models import Phase, Workspace
+from workspaces.state import settings
 
 pytestmark = pytest.mark.django_db
 
@@ -72,6 +74,54 @@ def test_what_is_refused_is_said_at_its_field_and_nothing_is_changed(cast: Cast)
         assert (answer.status_code, list(answer.context["form"].errors)) == (422, [field])
         workspace.refresh_from_db()
         assert (workspace.name, workspace.notify) == ("exp-1", True)
+
+
+def test_what_a_pod_takes_at_its_start_is_changed_without_showing_a_secret(cast: Cast) -> None:
+    Image.objects.create(slug="other", name="Other", reference="example/other:2")
+    workspace = make_workspace(cast, cast.bob)
+    page = send(
+        cast.bob, workspace, image="other", repository="https://me:pass@git.example/a.git", env="A=b=c\n",
+        secret_env="MORE=hush-hush", forget=["TOKEN"],
+    ).content.decode()  # fmt: skip
+    assert "hush-hush" not in page and "s3cret-value" not in page and "me:pass" not in page
+    coming = settings.coming(Workspace.objects.get(pk=workspace.pk))
+    assert (coming.image, coming.env, coming.secret_env) == ("other", {"A": "b=c"}, {"MORE": "hush-hush"})
+    assert coming.whole_address == "https://me:pass@git.example/a.git"
+    assert page.count('<option value="other" selected>') == 1 and 'id="image-back"' in page
+
+
+def test_a_value_of_several_lines_is_not_offered_for_editing_and_stays(cast: Cast) -> None:
+    for value in ("one\ntwo=2", "one\ntwo"):
+        workspace = make_workspace(
+            cast, cast.bob, Phase.STOPPED, env={"CERTIFICATE": value}, name=f"{len(value)}"
+        )
+        assert send(cast.bob, workspace, name=f"n{len(value)}").status_code == 200
+        assert Workspace.objects.get(pk=workspace.pk).env == {"CERTIFICATE": value}
+
+
+def test_save_and_restart_does_both(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    send(cast.bob, workspace, env="NEW=1", restart="true")
+    workspace.refresh_from_db()
+    assert (workspace.ending, workspace.next_settings) == ("restart", {"env": {"NEW": "1"}})
+
+
+@pytest.mark.parametrize("phase", [Phase.READY, Phase.FAILED])
+def test_the_former_image_is_one_click_back(cast: Cast, phase: Phase) -> None:
+    """What runs is not ended by it; what failed starts again with it."""
+    other = Image.objects.create(slug="other", name="Other", reference="example/other:2")
+    workspace = make_workspace(cast, cast.bob, phase, image=other, previous_image=cast.image.slug)
+    browser = Client()
+    browser.force_login(cast.bob.user)
+    page = browser.get(f"/workspaces/{workspace.pk}/")
+    assert (page.context["back_to"], page.context["back_restarts"]) == (cast.image, phase == Phase.FAILED)
+    restart = {"restart": "true"} if page.context["back_restarts"] else {}
+    browser.post(f"/workspaces/{workspace.pk}/instead/", {"image": cast.image.slug, **restart})
+    workspace = Workspace.objects.get(pk=workspace.pk)
+    if phase == Phase.READY:
+        assert (workspace.phase, workspace.next_settings) == (Phase.READY, {"image": cast.image.slug})
+    else:
+        assert (workspace.phase, workspace.image) == (Phase.WAITING, cast.image)
 
 
 def test_sizes_of_another_cluster_are_not_offered(cast: Cast) -> None:

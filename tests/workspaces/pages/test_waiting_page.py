@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from quotas.admission import admit
 from quotas.forecasts import update_forecasts
-from quotas.models import Claim
+from quotas.models import Claim, Flavor
 from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_flavor, make_workspace
@@ -83,6 +83,46 @@ def test_one_click_asks_for_the_other_size_and_keeps_the_place(cast: Cast, waits
     assert (row.units, row.flavor, row.phase) == (1, cast.flavor, Phase.WAITING)
     before.refresh_from_db()
     assert (before.state, before.reason_code) == (Claim.State.RELEASED, "resized")
+
+
+@pytest.fixture
+def behind(cast: Cast, waits: Workspace) -> Workspace:
+    """A workspace of alice's that waits behind bob's."""
+    row = make_workspace(cast, cast.alice, Phase.WAITING, name="behind", units=4)
+    Claim.objects.filter(holder_id=row.pk).update(units=4, place=7)
+    return row
+
+
+@pytest.mark.usefixtures("behind")
+def test_a_switch_that_gives_up_a_place_is_asked_about_and_can_be_undone(
+    cast: Cast, waits: Workspace
+) -> None:
+    bob, before = browser(cast.bob), claim_of(waits)
+    larger = {"pool": "a100", "gpus": "3", "cpu": "30", "memory_mib": "1024"}
+    for address, sent in (("instead", larger), ("settings", {"name": "waits", "flavor": "a100-3"})):
+        make_flavor(cast, 3) if address == "settings" else None
+        Flavor.objects.filter(slug="a100-3").update(cpu_millicores=30_000)
+        asked = bob.post(f"/workspaces/{waits.pk}/{address}/", sent)
+        assert asked.status_code == 200 and "(number 1)" in words(asked)
+        assert claim_of(waits) == before
+    row = post(bob, waits, **larger, confirmed="true")
+    assert (row.units, claim_of(row).place > before.place) == (3, True)
+    assert "restores the old place" in words(bob.get(f"/workspaces/{row.pk}/"))
+    row = post(bob, row, undo_size="true")
+    assert (row.units, claim_of(row).place, row.former_size) == (4, before.place, None)
+    again = bob.post(f"/workspaces/{row.pk}/instead/", {"undo_size": "true"}, follow=True)
+    assert "no change of its size to undo" in words(again)
+
+
+def test_once_it_starts_an_undo_waits_at_the_end_and_says_so(cast: Cast, waits: Workspace) -> None:
+    row = post(browser(cast.bob), waits, flavor="a100-1")
+    admit(cast.pool.pk)
+    row.refresh_from_db()
+    assert row.phase == Phase.STARTING
+    bob = browser(cast.bob)
+    assert "its old place in the queue is gone" in words(bob.get(f"/workspaces/{row.pk}/"))
+    row = post(bob, row, undo_size="true", restart="true")
+    assert (row.ending, row.next_size and row.next_size["units"]) == ("restart", 4)
 
 
 def test_a_larger_request_goes_to_the_end_of_the_queue(cast: Cast, waits: Workspace) -> None:

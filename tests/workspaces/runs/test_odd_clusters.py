@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,9 @@ from clusters.models import UnknownCause
 from quotas import admission
 from quotas.models import Claim, Quota
 from storage.models import Volume
+from tests.shared.clients import browser
 from tests.workspaces.play import Play
+from workspaces.api.representation import problem_json
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
 
@@ -402,6 +405,24 @@ def test_each_kind_of_unexplained_message_is_reported_and_counted_once(play: Pla
     counted = {row.text.removeprefix("failed: "): row.count for row in UnknownCause.objects.all()}
     assert play.told("unknown") == 2
     assert counted == {"the flux capacitor lacks 7 g": 1, "plutonium is out": 1}
+
+
+def test_a_start_with_a_problem_says_what_it_is_until_when_and_notifies_once(play: Play) -> None:
+    play.until(lambda row: row.step == "image")
+    assert problem_json(play.row) is None
+    for _ in range(2):
+        row = fail_pull(play, "manifest unknown: not found")
+    problem = problem_json(row)
+    assert problem and (row.phase, problem["code"]) == ("starting", "image_not_found")
+    assert row.trouble_since and row.gives_up_at == row.trouble_since + timedelta(minutes=5)
+    notice = Notice.objects.get(kind=Kind.FAILED)
+    assert notice.data["code"] == "image_not_found"
+    page = browser(play.cast.alice).get(f"/workspaces/{row.pk}/").content.decode()
+    assert 'data-code="image_not_found"' in page and "status-starting has-problem" in page
+    assert "has-problem" in browser(play.cast.alice).get("/").content.decode()
+    play.pod()["status"] = {"phase": "Pending"}
+    row = play.begin_ready()
+    assert (problem_json(row), row.trouble_since, row.gives_up_at) == (None, None, None)
 
 
 def test_a_message_that_changes_at_every_look_adds_few_events(play: Play) -> None:

@@ -6,12 +6,11 @@ import asyncio
 import signal
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from vitals.part import PartCommand
 from workloads.logs.collector import collect
 
 
-class Command(BaseCommand):
+class Command(PartCommand):
     help = "Keep the logs of workspaces and jobs. One process leads, others stand by and take over."
 
     def handle(self, *args: Any, **options: Any) -> None:

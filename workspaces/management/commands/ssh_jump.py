@@ -6,13 +6,14 @@ import asyncio
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from vitals.part import PartCommand
 from workspaces.ssh_jump.host_key import ready_key
 from workspaces.ssh_jump.serving import serve
 
 
-class Command(BaseCommand):
+class Command(PartCommand):
     help = "Let people's ssh through Berth to their workspaces (ssh -J). Any number of processes may run."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,0 +1,47 @@
+"""What comes first when a lot is due at once: what somebody did, then what the clock and a list bring."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from clusters.mirror import Mirror
+from clusters.models import Cluster
+from clusters.watch import keeping
+
+
+def id_of(number: int) -> UUID:
+    return UUID(int=number)
+
+
+def keeper() -> keeping.Keeper:
+    made = keeping.Keeper
+    made.name, made.channel = "rows", "rows"
+    kept = made(Cluster(slug="main"), Mirror(lambda: None))  # type: ignore[arg-type, return-value]
+    kept._complete = True
+    kept._due = {id_of(number) for number in range(1000)}
+    kept._heard = {id_of(number) for number in (900, 2000)}
+    return kept
+
+
+def test_what_was_heard_of_is_looked_at_before_a_thousand_of_a_list() -> None:
+    kept = keeper()
+    first = {row for _ in range(2) for row in kept._take(clock_first=False)[0]}
+    assert first == {id_of(900), id_of(2000)}
+    assert id_of(900) not in kept._due  # one look answers both
+    rest, _ = kept._take(clock_first=False)
+    assert len(rest) == keeping.BATCH
+
+
+def test_the_clock_comes_too_while_more_and_more_is_heard() -> None:
+    rows, _ = keeper()._take(clock_first=True)
+    assert len(rows) == keeping.BATCH and id_of(2000) not in rows
+
+
+def test_no_row_is_looked_at_by_two_threads() -> None:
+    kept = keeper()
+    taken: list[UUID] = []
+    while rows := kept._take(clock_first=len(taken) % 2 == 0)[0]:
+        taken += rows
+        if len(taken) == 1001:
+            break
+    assert len(taken) == len(set(taken)) == 1001
