@@ -115,6 +115,8 @@ class Workspace(Workload):
     jupyter_host = models.CharField(max_length=253, blank=True, default="", db_default="")
     jupyter_port = models.PositiveIntegerField(null=True)
     ssh_port = models.PositiveIntegerField(null=True)
+    # Apps that its owner declared, as state/declared.py keeps them.
+    apps = models.JSONField(default=list, db_default=[])
     # The pod of the run as last seen; its end is proven when it was seen in a terminal phase.
     pod_uid = models.CharField(_("pod uid"), max_length=64, blank=True)
     pod_ended = models.BooleanField(default=True)
@@ -206,10 +208,16 @@ class Event(EventRow):
 
 
 class GatewayPass(models.Model):
-    """Access of a browser to one workspace's Jupyter: a ticket for one use, then a pass while its session lives."""
+    """Access of a browser to one workspace's Jupyter, or to one of its apps.
+
+    A ticket for one use, then a pass while its session lives.
+    """
 
     digest = models.CharField(primary_key=True, max_length=64)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
+    port = models.PositiveIntegerField(null=True)  # of an app; null: Jupyter
+    # Whose session it is. Null in rows of earlier versions.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")
     session = models.ForeignKey(Session, models.CASCADE, related_name="+")
     is_ticket = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)

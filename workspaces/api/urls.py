@@ -6,7 +6,7 @@ from accounts.access import Actor
 from accounts.models import Scope
 from accounts.rest.not_yet import not_yet
 
-from . import api
+from . import api, declared
 from .logs import LogsView
 from .templates import TemplatesView, TemplateView
 
@@ -26,6 +26,8 @@ urlpatterns = [
     path("workspaces/<uuid:id>/jupyter/", api.JupyterView.as_view(), name="workspace-jupyter"),
     path("templates/", TemplatesView.as_view(), name="templates"),
     path("templates/<uuid:id>/", TemplateView.as_view(), name="template"),
+    path("workspaces/<uuid:id>/apps/", declared.AppsView.as_view(), name="workspace-apps"),
+    path("workspaces/<uuid:id>/apps/<int:port>/", declared.AppView.as_view(), name="workspace-app"),
     path("images/", api.ImagesView.as_view(), name="images"),
     path("estimate/", api.EstimateView.as_view(), name="estimate"),
     path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),

@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("workspaces", "0012_changed_settings"),
+        ("workspaces", "0014_apps"),
     ]
 
     operations = [

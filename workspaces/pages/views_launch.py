@@ -19,9 +19,10 @@ from workspaces.launch.clone import free_name
 from workspaces.launch.launch import launch as launch_workspace
 from workspaces.launch.suggestions import friendly_name
 from workspaces.models import Workspace
+from workspaces.state import declared
 
 from . import views_templates
-from .forms import LaunchForm
+from .forms import LaunchForm, lines_of
 
 COPIED = {"again": "workspace", "job": "job"}
 
@@ -81,6 +82,7 @@ def own_values(row: Workspace) -> dict[str, object]:
         "max_runtime_minutes": row.max_runtime_minutes or "",
         "idle_minutes": row.idle_minutes,
         "notify": row.notify,
+        "apps": lines_of(declared.apps_of(row)),
     }
 
 
