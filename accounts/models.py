@@ -15,6 +15,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+import accounts.announcements.models
 import accounts.notices.models  # noqa: F401  # where Django looks for this room's models
 from accounts.text import visible
 

@@ -12,11 +12,14 @@ from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 
 from accounts import preferences
 from accounts.access import Actor
+from accounts.asking import ask
 from accounts.credentials import sessions, ssh_keys, tokens
 from accounts.errors import Refusal
 from accounts.forms import PreferencesForm, SSHKeyForm, TokenForm, show_refusal
@@ -65,8 +68,18 @@ def add_ssh_key(request: HttpRequest, actor: Actor) -> HttpResponse:
     return _profile(request, key_form=form, status=422)
 
 
-@_changes_profile
-def remove_ssh_key(request: HttpRequest, actor: Actor, id: UUID) -> HttpResponse:
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def remove_ssh_key(request: HttpRequest, id: UUID) -> HttpResponse:
+    actor = actor_of(request)
+    if request.method == "GET":
+        title = _("Remove the SSH key “%(name)s”?") % {"name": ssh_keys.get(actor, id).name}
+        effects = [
+            _("Nobody can log in with it from now on. To use it again, you have to add it again."),
+            _("Your workspaces keep running, and your other keys stay valid."),
+        ]
+        return ask(request, "profile", reverse("profile"), title, effects, _("Remove"))
     ssh_keys.remove(actor, id)
     messages.success(request, _("Key removed. It no longer gives access to anything."))
     return redirect("profile")
@@ -89,8 +102,18 @@ def create_token(request: HttpRequest, actor: Actor) -> HttpResponse:
     return _profile(request, token_form=form, status=422)
 
 
-@_changes_profile
-def revoke_token(request: HttpRequest, actor: Actor, id: UUID) -> HttpResponse:
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def revoke_token(request: HttpRequest, id: UUID) -> HttpResponse:
+    actor = actor_of(request)
+    if request.method == "GET":
+        title = _("Revoke the token “%(name)s”?") % {"name": tokens.get(actor, id).name}
+        effects = [
+            _("Scripts that use it are refused from now on. This cannot be undone."),
+            _("Workspaces and jobs that it started keep running."),
+        ]
+        return ask(request, "profile", reverse("profile"), title, effects, _("Revoke"))
     tokens.revoke(actor, id)
     messages.success(request, _("The token is revoked."))
     return redirect("profile")

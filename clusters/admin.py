@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -20,19 +21,45 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.admin.meters import meter
-from accounts.admin.recorded import RecordedPage
-from accounts.errors import Refusal
-from accounts.models import AuditEntry, Tenant
+from accounts.admin.recorded import RecordedPage, SecretField
+from accounts.errors import Invalid, Refusal
+from accounts.forms import show_refusal
+from accounts.models import AuditEntry
 from accounts.rest.actors import actor_of
 from accounts.trail import audit
 from clusters import unknown_causes
-from clusters.doctor import Level, by_check, examine, proving
+from clusters.adding import kubeconfigs
+from clusters.doctor import Level, by_check, examine, keeping, proving
 from clusters.isolation.actions import FOUND, RequireIsolation, RunWithoutIsolation
 from clusters.models import Cluster, UnknownCause
 
-MOST_NAMESPACES = 3  # namespaces in which a missing right is looked for
 MOST_AT_ONCE = 3  # clusters in one test: the page waits for each
 MOST_SAID = 160  # characters of a message in the list
+
+
+class ClusterForm(forms.ModelForm[Cluster]):
+    pasted = SecretField(
+        label=gettext_lazy("new kubeconfig"),
+        required=False,
+        help_text=gettext_lazy(
+            "To keep in Berth, encrypted. Nobody can read it here again. Empty: the present one stays."
+        ),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("connection") != Cluster.Connection.PASTED:
+            self.instance.kubeconfig = ""
+        elif cleaned.get("pasted"):
+            try:
+                sealed = kubeconfigs.sealed(cleaned["pasted"], cleaned.get("context", ""))
+            except Invalid as refusal:
+                show_refusal(self, refusal, lambda name: "pasted" if name == "kubeconfig" else name)
+            else:
+                self.instance.kubeconfig = sealed
+        elif not self.instance.kubeconfig:
+            self.add_error("pasted", _("Paste the kubeconfig."))
+        return cleaned
 
 
 @admin.register(Cluster)
@@ -54,14 +81,15 @@ class ClusterPage(RecordedPage[Cluster]):
         "isolation_proof",
     )
     actions = ("test_connection", RunWithoutIsolation(), RequireIsolation())
+    form = ClusterForm
     change_form_template = "admin/clusters/cluster/change_form.html"
     fieldsets = (
         (None, {"fields": ("name", "slug")}),
         (
             gettext_lazy("Connection"),
             {
-                "fields": ("connection", "kubeconfig_path", "context"),
-                "description": gettext_lazy("Secrets stay in the file; Berth only stores its path."),
+                "fields": ("connection", "kubeconfig_path", "pasted", "context"),
+                "description": gettext_lazy("Of a file on the server Berth only stores the path."),
             },
         ),
         (gettext_lazy("Access to workspaces"), {"fields": ("exposure", "node_address", "ssh_service_port")}),
@@ -210,7 +238,7 @@ class ClusterPage(RecordedPage[Cluster]):
         return response
 
     def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
-        if change and {"connection", "kubeconfig_path", "context"} & set(form.changed_data):
+        if change and {"connection", "kubeconfig_path", "pasted", "context"} & set(form.changed_data):
             obj.found_networks, obj.networks_found_at = {}, None  # those of another cluster
         super().save_model(request, obj, form, change)
         request.saved_cluster = obj  # type: ignore[attr-defined]
@@ -244,8 +272,8 @@ class ClusterPage(RecordedPage[Cluster]):
 
 def result_of(cluster: Cluster) -> dict[str, Any]:
     """Return an examination of the cluster, and the last recorded test as `before`."""
-    namespaces = [tenant.namespace for tenant in Tenant.objects.all()[:MOST_NAMESPACES]]
-    findings = examine(cluster, namespaces)
+    findings = examine(cluster, keeping.namespaces())
+    keeping.save(cluster, findings)
     failures = sum(finding.level == Level.FAIL for finding in findings)
     tests = AuditEntry.objects.filter(action="cluster.test", target_id=str(cluster.pk))
     return {

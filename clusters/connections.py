@@ -23,6 +23,8 @@ from django.conf import settings
 from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
 
+from accounts.credentials.secrets import Unreadable, decrypt
+from clusters.adding.kubeconfigs import PROGRAMS, chosen
 from clusters.api import Api
 from clusters.errors import ClusterMisconfigured
 from clusters.models import Cluster
@@ -34,7 +36,7 @@ POOL_SIZE = 64
 # Errors of the client library on a file that is no kubeconfig.
 NO_KUBECONFIG = (AttributeError, LookupError, TypeError, ValueError)
 
-Settings = tuple[int, str, str, str, int]
+Settings = tuple[int, str, str, str, int, str]
 
 _lock = threading.Lock()
 _apis: dict[UUID, tuple[Settings, Api]] = {}
@@ -61,6 +63,12 @@ def transport_to(cluster: Cluster, *, within_seconds: float | None = None) -> Tr
     try:
         if cluster.connection == Cluster.Connection.IN_CLUSTER:
             config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        elif cluster.connection == Cluster.Connection.PASTED:
+            config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
+                yaml.safe_load(decrypt(cluster.kubeconfig)),
+                client_configuration=configuration,
+                persist_config=False,
+            )
         else:
             _refuse_programs(cluster)
             config.load_kube_config(  # type: ignore[no-untyped-call]
@@ -69,6 +77,10 @@ def transport_to(cluster: Cluster, *, within_seconds: float | None = None) -> Tr
                 client_configuration=configuration,
                 persist_config=False,
             )
+    except Unreadable as error:
+        raise ClusterMisconfigured(
+            f"No connection to {cluster.slug}: encrypted with another key: {error}"
+        ) from None
     except (config.ConfigException, OSError, yaml.YAMLError, *NO_KUBECONFIG) as error:
         raise ClusterMisconfigured(f"No connection to {cluster.slug}: {_without_quotes(error)}") from None
     configuration.connection_pool_maxsize = POOL_SIZE
@@ -84,39 +96,23 @@ def _settings_of(cluster: Cluster) -> Settings:
         changed_at = Path(cluster.kubeconfig_path).stat().st_mtime_ns if cluster.kubeconfig_path else 0
     except OSError:
         changed_at = 0
-    return os.getpid(), cluster.connection, cluster.kubeconfig_path, cluster.context, changed_at
+    path, context, pasted = cluster.kubeconfig_path, cluster.context, cluster.kubeconfig
+    return os.getpid(), cluster.connection, path, context, changed_at, pasted
 
 
 def _refuse_programs(cluster: Cluster) -> None:
     """Refuse a kubeconfig that runs a program for its credentials, unless the operator allows it."""
     if settings.ALLOW_EXEC_PLUGINS:
         return
-    user = _user_of(yaml.safe_load(Path(cluster.kubeconfig_path).read_text()) or {}, cluster.context)
-    starters = [key for key in ("exec", "auth-provider") if user.get(key)]
+    kubeconfig = yaml.safe_load(Path(cluster.kubeconfig_path).read_text()) or {}
+    user = chosen(kubeconfig, cluster.context, "user")
+    starters = [key for key in PROGRAMS if user.get(key)]
     if starters:
         raise ClusterMisconfigured(
             f"The kubeconfig of {cluster.slug} gets its credentials through “{starters[0]}”, which runs a "
             "program on this server. Use a token or a client certificate, or set BERTH_ALLOW_EXEC_PLUGINS=1 "
             "if you trust that file."
         )
-
-
-def _user_of(kubeconfig: dict[str, Any], context: str) -> dict[str, Any]:
-    return _chosen(kubeconfig, context, "user")
-
-
-def _cluster_of(kubeconfig: dict[str, Any], context: str) -> dict[str, Any]:
-    return _chosen(kubeconfig, context, "cluster")
-
-
-def _chosen(kubeconfig: dict[str, Any], context: str, part: str) -> dict[str, Any]:
-    """Return the part, a user or a cluster, that the context names."""
-
-    def named(section: str, name: str) -> dict[str, Any]:
-        return next((entry for entry in kubeconfig.get(section) or [] if entry.get("name") == name), {})
-
-    chosen = named("contexts", context or kubeconfig.get("current-context", "")).get("context") or {}
-    return named(f"{part}s", chosen.get(part, "")).get(part) or {}
 
 
 def _without_quotes(error: Exception) -> str:
@@ -126,17 +122,21 @@ def _without_quotes(error: Exception) -> str:
 
 def ends_of_credentials(cluster: Cluster) -> list[tuple[str, datetime]]:
     """Return what of the cluster's kubeconfig ends by itself, and when: certificates, and a token that says so."""
-    if cluster.connection != Cluster.Connection.KUBECONFIG or not cluster.kubeconfig_path:
+    if cluster.connection == Cluster.Connection.IN_CLUSTER:
         return []
-    return list(_ends(*_settings_of(cluster)[2:]))
+    return list(_ends(*_settings_of(cluster)[1:]))
 
 
 @lru_cache(maxsize=64)
-def _ends(path: str, context: str, changed_at: int) -> tuple[tuple[str, datetime], ...]:
+def _ends(
+    connection: str, path: str, context: str, changed_at: int, pasted: str
+) -> tuple[tuple[str, datetime], ...]:
     try:
-        kubeconfig = yaml.safe_load(Path(path).read_text()) or {}
-        user, its_cluster = _user_of(kubeconfig, context), _cluster_of(kubeconfig, context)
-    except (OSError, yaml.YAMLError, *NO_KUBECONFIG):
+        is_pasted = connection == Cluster.Connection.PASTED
+        kubeconfig = yaml.safe_load(decrypt(pasted) if is_pasted else Path(path).read_text()) or {}
+        context = "" if is_pasted else context
+        user, its_cluster = (chosen(kubeconfig, context, part) for part in ("user", "cluster"))
+    except (OSError, yaml.YAMLError, Unreadable, *NO_KUBECONFIG):
         return ()
     found = [
         ("client certificate", _certificate_ends(user, "client-certificate", path)),

@@ -47,6 +47,13 @@ _FILE = (
         _("Give the pods of Berth the service account of deploy/kubernetes, or name a kubeconfig file."),
     ),
     Fault(
+        r"encrypted with another key",
+        _("The kubeconfig that Berth keeps was encrypted with another key."),
+        _(
+            "Put the key that was in use before into BERTH_SECRET_KEY_FALLBACKS, or paste the kubeconfig again."
+        ),
+    ),
+    Fault(
         r"context",
         _("The kubeconfig has no complete context “%(context)s”."),
         _(
@@ -120,7 +127,7 @@ def explained(error: ClusterError, cluster: Cluster) -> tuple[str, str]:
         error.message.replace(cluster.kubeconfig_path or "\n", "").partition(": ")[2].casefold()
         or error.message
     )
-    facts = {"path": cluster.kubeconfig_path, "context": cluster.context or "–"}
+    facts = {"path": cluster.kubeconfig_path or "–", "context": cluster.context or "–"}
     if isinstance(error, ClusterRefused):
         return str(_("The cluster refused: %(reason)s.")) % {"reason": error.message[:200].rstrip(".")}, str(
             _("Grant the right if one is named as missing.")

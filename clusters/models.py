@@ -54,6 +54,7 @@ class Cluster(models.Model):
     class Connection(models.TextChoices):
         IN_CLUSTER = "in-cluster", _("the cluster that Berth runs in")
         KUBECONFIG = "kubeconfig", _("a kubeconfig file on the server")
+        PASTED = "pasted", _("a kubeconfig stored in Berth, encrypted")
 
     class Exposure(models.TextChoices):
         LOAD_BALANCER = "load-balancer", _("an address of its own per workspace (LoadBalancer)")
@@ -70,6 +71,8 @@ class Cluster(models.Model):
     context = models.CharField(
         _("context"), max_length=253, blank=True, help_text=_("Empty: the file's current one.")
     )
+    # As `kubeconfigs.kept` returns it, encrypted.
+    kubeconfig = models.TextField(blank=True, default="", db_default="", editable=False)
     exposure = models.CharField(
         _("exposure"), max_length=16, choices=Exposure, default=Exposure.LOAD_BALANCER
     )
@@ -212,6 +215,9 @@ class Cluster(models.Model):
     version = models.CharField(_("version"), max_length=40, blank=True, editable=False)
     unreachable_since = models.DateTimeField(_("unreachable since"), null=True, editable=False)
     unreachable_reason = models.TextField(_("unreachable reason"), blank=True, editable=False)
+    # Result of the last examination that ran by itself: number of failures by check of doctor.
+    doctor_at = models.DateTimeField(_("examined at"), null=True, editable=False)
+    doctor_failures = models.JSONField(default=dict, db_default={}, editable=False)
 
     class Meta:
         verbose_name = _("cluster")

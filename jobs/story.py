@@ -19,7 +19,7 @@ MOST_NAMES = 8
 
 LINES: dict[str, Line] = {
     **OF_VOLUMES,
-    "submitted": Line(_("You submitted “%(name)s”: parts: %(parts)s, each with %(size)s.")),
+    "submitted": Line(_("Submitted “%(name)s”: parts: %(parts)s, each with %(size)s.")),
     "admitted": Line(_("Part %(index)s: %(pool)s has room on %(node)s.")),
     "running": Line(_("Part %(index)s runs on %(node)s (attempt %(attempt)s).")),
     "part_succeeded": Line(_("Part %(index)s succeeded.")),

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, tenant_by_slug
+from accounts.announcements.showing import refuse_in_maintenance
 from accounts.credentials.secrets import encrypt
 from accounts.errors import Invalid, Refusal
 from accounts.locks import locked
@@ -25,7 +26,7 @@ from storage.models import LATEST, Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
-from workloads import longest
+from workloads import drivers, longest
 from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
@@ -95,11 +96,13 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
     tenant = tenant_by_slug(actor, spec.tenant)
     try:
         with transaction.atomic():
+            refuse_in_maintenance(actor)
             list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))  # one at a time
             require_submit(actor, tenant, hold=True)
             refuse_unfair(actor, spec.priority)
             image = check(spec)
             size = resolve(tenant, spec.size)
+            drivers.refuse_too_old(image, size.pool, size.units)
             home = homes.main_home(actor.user, tenant, size.pool.cluster)
             asked: dict[str, int] = {Kind.HOME: 0 if home else size.pool.cluster.home_mib}
             storage.refuse_beyond(tenant, actor.user, asked, field="tenant", hint=hint_of_limit())

@@ -12,8 +12,9 @@ class MonitoringConfig(AppConfig):
         from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
         from quotas.accounting import used
         from workloads import devices as of_runs
+        from workloads import drivers
 
-        from . import doctor, trail_words
+        from . import doctor, nodes, trail_words
         from .alerts import driving, own_parts, sources, troubles
         from .dcgm import readings
         from .drift import looks
@@ -39,6 +40,7 @@ class MonitoringConfig(AppConfig):
         objects_changed.connect(isolation.on_objects_changed, dispatch_uid="monitoring.isolation")
         tick.connect(signs.on_tick, dispatch_uid="monitoring.health")
         tick.connect(supplies.on_tick, dispatch_uid="monitoring.supplies")
+        tick.connect(doctor.on_tick, dispatch_uid="monitoring.doctor")
         tick.connect(parts.on_tick, dispatch_uid="monitoring.parts")
         nodes_changed.connect(signs.on_nodes_changed, dispatch_uid="monitoring.health")
         objects_changed.connect(starts.on_objects_changed, dispatch_uid="monitoring.health")
@@ -51,6 +53,7 @@ class MonitoringConfig(AppConfig):
         tick.connect(driving.on_tick, dispatch_uid="monitoring.alerts")
         used.register(busy.busy_seconds)
         of_runs.register(devices.devices_of)
+        drivers.register(nodes.drivers_of)
         self._connect_post_mortems()
 
     def _connect_post_mortems(self) -> None:

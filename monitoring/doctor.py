@@ -1,18 +1,21 @@
-"""Doctor's findings about node agents: nodes with GPUs but without an agent, and differences between reports."""
+"""Doctor's findings about node agents: nodes without one, and differences between reports. And its hourly run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from clusters.api import Api
-from clusters.doctor import Check, Finding, Level, named
+from clusters.doctor import Check, Finding, Level, keeping, named
 from clusters.doctor.agreement import CLOCKS_APART, differences, driver_of
 from clusters.explain import hint as advice
 from clusters.explain import sentence
 from clusters.models import Cluster, Node
+from clusters.watch.ticks import is_due
+from monitoring import enqueue
 from monitoring.dcgm import doctor as prometheus
 from monitoring.dcgm.translation import AGENT as PROMETHEUS
 from monitoring.health.rules import About, is_silent, offered
@@ -21,6 +24,20 @@ from monitoring.parts import looks as parts
 from monitoring.parts import rules, versions
 from monitoring.validation.queries import failing
 from vitals.pulse import heard_since
+
+DUE_EVERY_SECONDS = 60  # looks for clusters whose examination is due
+
+
+def on_tick(**_: object) -> None:
+    if is_due(DUE_EVERY_SECONDS):
+        for cluster in Cluster.objects.filter(unreachable_since=None):
+            if keeping.is_due(cluster):
+                enqueue.examine(cluster.pk)
+
+
+def examine(cluster_id: UUID) -> None:
+    if cluster := Cluster.objects.filter(pk=cluster_id).first():
+        keeping.examine_if_due(cluster)
 
 
 def findings_about(cluster: Cluster, _api: Api | None = None) -> Iterator[Finding]:

@@ -33,6 +33,10 @@ def look_at_load(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.look_at_load", str(cluster_id), group="health")
 
 
+def examine(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.examine", str(cluster_id), group="health")
+
+
 def look_for_idle(cluster_id: UUID) -> None:
     async_task("monitoring.tasks.look_for_idle", str(cluster_id), group="idle")
 

@@ -294,3 +294,9 @@ def xid_words(xid: int) -> str:
     """Return the meaning of an Xid for people, or that it is a note of the driver."""
     code = meaning_of(xid).code
     return story.sentence(code, {"xid": xid}) if code else _("A note of the driver's.")
+
+
+def drivers_of(cluster_id: UUID) -> dict[str, str]:
+    """Return the NVIDIA driver of each node, as its agent reported it last."""
+    rows = AgentState.objects.filter(cluster=cluster_id).exclude(driver_version="")
+    return dict(rows.values_list("node", "driver_version"))

@@ -23,15 +23,12 @@ NOTHING = "–"
 OF_GPUS: dict[str, StrOrPromise] = {
     "gpu_utilization": gettext_lazy("GPU use"),
     "gpu_memory_used": gettext_lazy("GPU memory"),
+    "gpu_power": gettext_lazy("Power"),
+    "gpu_temperature": gettext_lazy("Temperature"),
 }
 OF_POD: dict[str, StrOrPromise] = {
     "cpu": gettext_lazy("CPU cores"),
     "memory_used": gettext_lazy("Memory"),
-}
-# Shown as text only: a chart would add nothing.
-BESIDE: dict[str, StrOrPromise] = {
-    "gpu_power": gettext_lazy("Power"),
-    "gpu_temperature": gettext_lazy("Temperature"),
 }
 
 
@@ -53,21 +50,19 @@ class Panel:
     # Upper limit, drawn as a line in the chart.
     limit: float | None
     limit_words: str
-    has_chart: bool
     rows: list[Row] = field(default_factory=list)
 
 
 def panels(workspace: Workspace, figures: Figures) -> list[Panel]:
     """Return the panels for a workspace; a panel without data has no rows."""
-    names = {**OF_GPUS, **OF_POD, **BESIDE} if workspace.pool.has_gpus else OF_POD
+    names = {**OF_GPUS, **OF_POD} if workspace.pool.has_gpus else OF_POD
     return [_panel(name, title, limit_of(workspace, name), figures) for name, title in names.items()]
 
 
 def gpu_panels(figures: Figures, memory_mib: int | None) -> list[Panel]:
-    """Return the panels for a node's GPUs, whoever has them, all as charts."""
+    """Return the panels for a node's GPUs, whoever has them."""
     limits = {"gpu_memory_used": memory_mib}
-    names = {**OF_GPUS, **BESIDE}
-    return [_panel(name, title, limits.get(name), figures, is_chart=True) for name, title in names.items()]
+    return [_panel(name, title, limits.get(name), figures) for name, title in OF_GPUS.items()]
 
 
 def limit_of(workspace: Workspace, name: str) -> float | None:
@@ -107,12 +102,8 @@ def row_of(line: Series) -> Row:
     return Row(line.label, *words)
 
 
-def _panel(
-    name: str, title: StrOrPromise, limit: float | None, figures: Figures, *, is_chart: bool = False
-) -> Panel:
+def _panel(name: str, title: StrOrPromise, limit: float | None, figures: Figures) -> Panel:
     lines = [line for line in figures.series if line.name == name]
     unit = UNITS[name]
     words = _("Limit: %(amount)s") % {"amount": said(limit, unit)} if limit else ""
-    return Panel(
-        name, title, unit, limit, words, is_chart or name not in BESIDE, [row_of(line) for line in lines]
-    )
+    return Panel(name, title, unit, limit, words, [row_of(line) for line in lines])

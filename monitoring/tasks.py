@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from monitoring import doctor
 from monitoring.alerts import heartbeat, own_parts, raising, sending
 from monitoring.drift import looks
 from monitoring.figures import busy, thinning
@@ -40,6 +41,10 @@ def look_at_parts(cluster_id: str) -> None:
 
 def look_at_load(cluster_id: str) -> None:
     parts.look_at_load(UUID(cluster_id))
+
+
+def examine(cluster_id: str) -> None:
+    doctor.examine(UUID(cluster_id))
 
 
 def look_for_idle(cluster_id: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Count, Min, Q
 from django.urls import reverse
@@ -17,17 +18,24 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.notices.models import Notice
+from clusters.doctor import Check
+from clusters.isolation.deciding import names as network_names
+from clusters.isolation.networks import missing
 from clusters.models import Cluster, UnknownCause
 from monitoring.models import Finding, Trouble
+from monitoring.post_mortems import groups
+from monitoring.post_mortems.words import of_group
 from portal.admin.claims import ASKED_BACK, LOST, NEVER, nodes_of
 from quotas import reasons
 from quotas.admin.shared import gpus_meter
 from quotas.allowed import overuse
 from quotas.allowed.usage import held_in_pools
 from quotas.holders import names_of
-from quotas.models import Claim, Pool
+from quotas.models import Claim, Flavor, Pool
+from quotas.pools import health
 from quotas.pools import nodes as pool_nodes
 from quotas.pools.map_queries import why_of_others
+from quotas.pools.nodes import PoolNodes
 from quotas.queries import place_in_queue
 from quotas.when import forecast_in_words
 from workspaces.models import Phase, Workspace
@@ -58,29 +66,85 @@ class Wait:
 
 
 def overview() -> dict[str, Any]:
+    pools = list(Pool.objects.select_related("cluster"))
+    nodes = pool_nodes.nodes_of(pools, with_runs=False)
     items = [
-        *unreachable(), *health_problems(), *lost(), *over_quota(), *impossible_requests(), *preemptions(),
-        *drifted(), *still_attached(), *failed(), *mail(), *unexplained(),
+        *of_clusters(), *of_pools(pools, nodes), *health_problems(), *lost(), *over_quota(), *impossible_requests(),
+        *preemptions(), *drifted(), *still_attached(), *failing_alike(), *failed(), *mail(), *unexplained(),
     ]  # fmt: skip
     return {
         "items": sorted(items, key=lambda item: item.level != "bad"),
         "waits": longest_waits(),
-        "figures": figures(),
+        "figures": figures([pool for pool in pools if pool.has_gpus], nodes),
     }
 
 
-def unreachable() -> list[Item]:
-    return [
-        Item(
-            "bad",
-            _("%(name)s does not answer.") % {"name": cluster.name},
-            _(
+def of_clusters() -> Iterator[Item]:
+    """Yield what is wrong with clusters: no answer, no launches, no isolation, or something that doctor misses."""
+    for cluster in Cluster.objects.all():
+        name, address = {"name": cluster.name}, reverse("admin:clusters_cluster_change", args=[cluster.pk])
+        if cluster.unreachable_since:
+            hint = _(
                 "Running workspaces there are not affected, but nothing can start or stop. Test its connection."
-            ),
-            reverse("admin:clusters_cluster_change", args=[cluster.pk]),
-        )
-        for cluster in Cluster.objects.exclude(unreachable_since=None)
-    ]
+            )
+            yield Item("bad", _("%(name)s does not answer.") % name, hint, address)
+        if cluster.without_isolation:
+            hint = _(
+                "Workspaces of different teams may reach each other. Fill in its networks, then require isolation."
+            )
+            yield Item("warn", _("%(name)s runs without isolation.") % name, hint, address)
+        elif gaps := missing(cluster):
+            text = _("Nothing can be launched in %(name)s: its networks are not known.") % name
+            hint = _("Fill in what is missing, or run it without isolation: %(gaps)s.")
+            yield Item("bad", text, hint % {"gaps": network_names(gaps)}, address)
+        if cluster.doctor_failures and not cluster.unreachable_since:
+            yield red(cluster)
+
+
+def red(cluster: Cluster) -> Item:
+    """Return what the last examination found, by the names of its checks."""
+    count = sum(cluster.doctor_failures.values())
+    text = ngettext(
+        "Doctor finds %(count)d thing missing in %(name)s: %(checks)s.",
+        "Doctor finds %(count)d things missing in %(name)s: %(checks)s.",
+        count,
+    )
+    checks = _(", ").join(str(check.label) for check in Check if check in cluster.doctor_failures)
+    at = date_format(timezone.localtime(cluster.doctor_at), "H:i") if cluster.doctor_at else ""
+    return Item(
+        "bad",
+        text % {"count": count, "name": cluster.name, "checks": checks},
+        _("Checked at %(time)s. Doctor says what to do about each.") % {"time": at},
+        reverse("admin:clusters_cluster_doctor", args=[cluster.pk]),
+    )
+
+
+def of_pools(pools: Sequence[Pool], nodes: Mapping[UUID, PoolNodes]) -> Iterator[Item]:
+    """Yield pools in which nothing can start: out of use, without nodes, without a node that works, without sizes."""
+    with_sizes = set(Flavor.objects.filter(pool__in=pools).values_list("pool", flat=True))
+    for pool in pools:
+        name, address = {"pool": pool.name}, reverse("admin:quotas_pool_change", args=[pool.pk])
+        seen = nodes[pool.pk]
+        if not pool.is_open:
+            hint = _("Nothing new starts there. Put it into use again when the work is done.")
+            yield Item("warn", _("%(pool)s is out of use.") % name, hint, address)
+        elif not seen.whole:
+            hint = _("Nothing can start there. Check the labels by which it chooses its nodes.")
+            yield Item("bad", _("No node belongs to %(pool)s.") % name, hint, address)
+        elif not seen.healthy:
+            why = " ".join(health.words(health.told(pool, seen.out))) or _(
+                "Its nodes are reserved for others."
+            )
+            yield Item("bad", _("No node of %(pool)s can take anything new.") % name, why, address)
+        elif pool.has_gpus and not any(room.units for room in seen.whole):
+            hint = _(
+                "Its nodes do not announce %(resource)s. Check the device plugin, or the pool's resource."
+            )
+            resource = {"resource": pool.resource_name}
+            yield Item("bad", _("%(pool)s has no GPUs.") % name, hint % resource, address)
+        elif pool.pk not in with_sizes:
+            hint = _("People can launch there only by naming cores and memory. Add a size.")
+            yield Item("warn", _("%(pool)s has no sizes.") % name, hint, address)
 
 
 def health_problems() -> list[Item]:
@@ -196,6 +260,14 @@ def still_attached() -> list[Item]:
     ]
 
 
+def failing_alike() -> list[Item]:
+    """Runs of the last days that keep ending in the same way, by node, GPU or image: as the alerts group them."""
+    return [
+        Item("bad", *of_group(firing.code, firing.data), firing.link)
+        for firing in groups.firings()[:MOST_NAMED]
+    ]
+
+
 def failed() -> list[Item]:
     recent = timezone.now() - FAILED_RECENTLY
     count = Workspace.objects.filter(phase=Phase.FAILED, deleted_at=None, changed_at__gte=recent).count()
@@ -264,10 +336,9 @@ def why(claim: Claim) -> str:
     return reasons.sentence(claim.reason_code, claim.reason_data)
 
 
-def figures() -> list[tuple[Pool, SafeString]]:
+def figures(pools: Sequence[Pool], nodes: Mapping[UUID, PoolNodes]) -> list[tuple[Pool, SafeString]]:
     """Meter of the GPUs in use, per pool."""
-    pools = list(Pool.objects.exclude(resource_name="").select_related("cluster"))
-    nodes, held = pool_nodes.nodes_of(pools, with_runs=False), held_in_pools({pool.pk for pool in pools})
+    held = held_in_pools({pool.pk for pool in pools})
     return [
         (pool, gpus_meter(pool, held[pool.pk], sum(room.units for room in nodes[pool.pk].whole)))
         for pool in pools

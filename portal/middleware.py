@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -12,8 +13,9 @@ from django.contrib.auth.views import redirect_to_login
 from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.urls import Resolver404, resolve
 from django.utils import translation
 from django.utils.functional import SimpleLazyObject
 
@@ -62,13 +64,19 @@ class PersonalPreferences:
 
 
 class RefusalPages:
-    """Middleware that shows a refusal or an unavailable database as a page: what happened, what to do."""
+    """Middleware that shows a refusal or an unavailable database as a page: what happened, what to do.
+
+    A person who opens the address of a form, such as again after its error, gets the page above it.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.get_response(request)
+        response = self.get_response(request)
+        if response.status_code == 405 and request.method == "GET" and _is_visit(request):
+            return redirect(page_above(request.path))
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         refusal = as_refusal(exception) if isinstance(exception, (Refusal, *AWAY)) else None
@@ -90,6 +98,21 @@ class RefusalPages:
         for name, value in headers_of(refusal).items():
             answer[name] = value
         return answer
+
+
+def _is_visit(request: HttpRequest) -> bool:
+    """Return True for a browser that opens a page. Scripts get the 405."""
+    return not is_api(request) and "text/html" in request.headers.get("Accept", "")
+
+
+def page_above(path: str) -> str:
+    """Return the nearest address above this one that exists; one that takes only forms leads on to the next."""
+    while path != "/":
+        path = path.rstrip("/").rpartition("/")[0] + "/"
+        with suppress(Resolver404):
+            resolve(path)
+            break
+    return path
 
 
 def _person_behind(request: HttpRequest) -> User | None:

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from portal import health, views
+from portal.first_run.views import first_run
 from portal.metrics import metrics
 from portal.schema import SchemaView
 
@@ -22,7 +23,10 @@ urlpatterns = [
     path("api/v1/", include((api_v1, "api-v1"))),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", views.api_docs, name="api-docs"),
+    path("first-run/", first_run, name="first-run"),
+    path("first-run/<slug:step>/", first_run, name="first-run-step"),
     path("help/causes/", views.causes, name="causes"),
+    path("help/guide/<slug:name>/", views.guide, name="guide"),
     path("tenant/", views.choose_tenant, name="choose-tenant"),
     path("theme/", views.choose_theme, name="choose-theme"),
     path("healthz", health.healthz),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
+from accounts.announcements.showing import held_back
 from accounts.errors import Conflict, TooMany
 from accounts.locks import locked
 from accounts.models import Scope, Tenant, User
@@ -34,7 +35,7 @@ from quotas import live, passes, pool_state
 from quotas.accounting import ledger
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
-from quotas.scheduling import BACK_OFF_MOST, Admitted, Decisions, Reclaim, decide
+from quotas.scheduling import BACK_OFF_MOST, Admitted, Decisions, Reason, Reclaim, Waits, decide
 from quotas.sharing import Portion
 from quotas.signals import (
     claim_admitted,
@@ -165,7 +166,9 @@ def _pass(pool_id: UUID) -> int:
     for claim in claims.values():
         claim.pool = pool
     limits = _lock_limits({claim.tenant_id for claim in claims.values()})
-    decisions = decide(pool_state.read(pool, claims.values(), limits))
+    held = held_back((claim.id, claim.user_id) for claim in claims.values())
+    asking = [claim for claim in claims.values() if claim.id not in held]
+    decisions = _with_held(decide(pool_state.read(pool, asking, limits)), held)
     actions = _actions(decisions, claims)
     started = sum(action() for action in actions)
     if _note_reasons(claims, decisions) or actions:
@@ -173,6 +176,13 @@ def _pass(pool_id: UUID) -> int:
     if started:
         passes.want_after(pool.cluster_id, {claims[one.claim].tenant_id for one in decisions.admitted})
     return started
+
+
+def _with_held(decisions: Decisions, held: Collection[UUID]) -> Decisions:
+    """Add the claims that wait for the end of maintenance, behind all others."""
+    begin = len(decisions.waits) + 1
+    waits = (Waits(claim, begin + place, Reason("maintenance")) for place, claim in enumerate(held))
+    return replace(decisions, waits=(*decisions.waits, *waits))
 
 
 def release(claim_id: UUID, reason: str) -> bool:

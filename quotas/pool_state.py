@@ -19,7 +19,17 @@ from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
 from quotas.pools import health, leases
 from quotas.pools.following import Affinities, nodes_to_follow
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
-from quotas.scheduling import Booked, Lease, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting
+from quotas.scheduling import (
+    Booked,
+    Lease,
+    Limits,
+    PersonUse,
+    PoolState,
+    Reason,
+    TenantQuota,
+    Waiting,
+    kept_now,
+)
 
 # Allowance for startup: a run's lifetime begins when it is ready.
 START_MARGIN = timedelta(minutes=15)
@@ -128,6 +138,18 @@ def booked(pools: Iterable[Pool], now: datetime) -> defaultdict[UUID, list[Booke
     for pool, *row in rows.order_by("starts_at", "pk").values_list(*fields):
         found[pool].append(Booked(*row))
     return found
+
+
+def kept_for_bookings(pools: Iterable[Pool]) -> dict[UUID, dict[str, int]]:
+    """Return the units that a pass keeps free for bookings that have begun, by pool and node name.
+
+    One query where no booking has begun.
+    """
+    running = Booking.objects.filter(Booking.in_state(Booking.State.RUNNING))
+    begun = set(running.values_list("pool", flat=True))
+    queues: dict[Pool, tuple[Claim, ...]] = {pool: () for pool in pools if pool.pk in begun}
+    states = read_all(queues) if queues else {}
+    return {pool: kept_now(state) for pool, state in states.items()}
 
 
 def may_hold(claim: Claim) -> TenantQuota:

@@ -18,6 +18,8 @@ from quotas import next_end, reasons, sharing
 from quotas.allowed.storage import storage_of
 from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units
 from quotas.models import Claim, Pool, Quota, TenantLimit, of_all_members
+from quotas.pool_state import kept_for_bookings
+from quotas.pools.gpu_map import figure
 from quotas.pools.needs import known_ecc_of
 from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.scheduling import Reason, as_gpus
@@ -104,16 +106,26 @@ def _queue(claim: Any, now: datetime) -> Queue:
 
 
 def pools_for(
-    actor: Actor, pools: Sequence[Pool] | None = None, nodes: Mapping[UUID, PoolNodes] | None = None
+    actor: Actor,
+    pools: Sequence[Pool] | None = None,
+    nodes: Mapping[UUID, PoolNodes] | None = None,
+    kept: Mapping[UUID, Mapping[str, int]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return pools with free GPUs, the actor's own GPUs, and the number of waiting claims. Seven queries."""
+    """Return pools with free GPUs, the actor's own GPUs, and the number of waiting claims. Eight queries.
+
+    Map, forms and API show these counts. `kept`: units kept for bookings, if they were already read.
+    """
     if pools is None:
         pools = list(Pool.objects.select_related("cluster"))
     nodes = nodes or nodes_of(pools, with_runs=False)
+    kept = kept_for_bookings(pools) if kept is None else kept
     waiting = _by_pool(Claim.objects.filter(state=State.WAITING), Count("pk"))
     own = Claim.objects.filter(state=State.ADMITTED, user=actor.user, tenant__in=visible_tenants(actor))
     mine = _by_pool(own, Sum(of_all_members("units")))
-    return [_pool(pool, nodes[pool.id], waiting=waiting[pool.id], mine=mine[pool.id]) for pool in pools]
+    return [
+        _pool(pool, nodes[pool.id], kept.get(pool.id, {}), waiting=waiting[pool.id], mine=mine[pool.id])
+        for pool in pools
+    ]
 
 
 def quotas_for(actor: Actor, quotas: Sequence[Quota] | None = None) -> list[dict[str, Any]]:
@@ -181,9 +193,19 @@ def _by_pool(claims: QuerySet[Claim], amount: Count | Sum) -> defaultdict[UUID, 
     return defaultdict(int, claims.order_by().values_list("pool_id").annotate(amount=amount))
 
 
-def _pool(pool: Pool, nodes: PoolNodes, *, waiting: int, mine: int) -> dict[str, Any]:
-    free = [max(node.free.units, 0) for node in nodes.healthy]
+def _pool(
+    pool: Pool, nodes: PoolNodes, kept: Mapping[str, int], *, waiting: int, mine: int
+) -> dict[str, Any]:
+    booked = {node.name: min(max(node.free.units, 0), kept.get(node.name, 0)) for node in nodes.healthy}
+    free = [max(node.free.units, 0) - booked[node.name] for node in nodes.healthy]
     per_gpu = pool.units_per_gpu
+    units = {
+        "total": sum(room.units for room in nodes.whole),
+        "free": sum(free),
+        "mine": mine,
+    }
+    most = max(free, default=0)
+    more = {"booked": sum(booked.values()), "largest": most}
     return {
         "slug": pool.slug,
         "name": pool.name,
@@ -200,12 +222,9 @@ def _pool(pool: Pool, nodes: PoolNodes, *, waiting: int, mine: int) -> dict[str,
         "isolation": str(sharing.of(pool).isolation) if pool.has_gpus else None,
         "neighbours": str(sharing.of(pool).neighbours) if pool.has_gpus else None,
         "gives": sharing.of(pool).gives(pool) if pool.has_gpus else None,
-        "gpus": {
-            "total": as_gpus(sum(room.units for room in nodes.whole), per_gpu),
-            "free": as_gpus(sum(free), per_gpu),
-            "mine": as_gpus(mine, per_gpu),
-        },
-        "largest_free_on_one_node": as_gpus(max(free, default=0), per_gpu),
+        "gpus": {name: as_gpus(amount, per_gpu) for name, amount in units.items()},
+        "counted": {name: figure(amount, per_gpu) for name, amount in (units | more).items()},
+        "largest_free_on_one_node": as_gpus(most, per_gpu),
         "nodes": {"total": len(nodes.whole), "ready": len(nodes.healthy)},
         "out": {
             "nodes_not_ready": nodes.out.not_ready,

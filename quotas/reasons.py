@@ -90,6 +90,10 @@ REASONS = {
             "Waiting requests start automatically once it is in use again. Choose another pool, or ask your admin."
         ),
     ),
+    "maintenance": (
+        _("Nothing new starts during maintenance."),
+        _("Starts automatically afterwards. What runs is not affected."),
+    ),
     "no_node_ready": (
         _("No node of this pool is ready."),
         _(
@@ -285,7 +289,7 @@ REASONS = {
 }
 
 # Codes about the pool, not about the request.
-OF_POOL = frozenset({"", "pool_closed", "no_node_ready", "no_node_has_pods", "no_free_pods"})
+OF_POOL = frozenset({"", "pool_closed", "maintenance", "no_node_ready", "no_node_has_pods", "no_free_pods"})
 # Codes of claims that wait for the node of their files.
 TIED = frozenset(code for code in REASONS if code.startswith("volume_node_") or code == "volume_elsewhere")
 WAIT_FOREVER = ("no_quota", "no_room_for_so_many", "volume_elsewhere", "volume_node_small")

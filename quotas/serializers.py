@@ -31,8 +31,18 @@ class GPUSerializer(serializers.Serializer[Any]):
 
 class PoolGPUsSerializer(serializers.Serializer[Any]):
     total = GPUsField()
-    free = GPUsField(help_text="On nodes that are ready.")
+    free = GPUsField(help_text="On nodes that are ready, without those kept for a booking.")
     mine = GPUsField(help_text="Held by you.")
+
+
+class PoolCountsSerializer(serializers.Serializer[Any]):
+    """The same in the unit in which people ask: slices where a GPU is cut into some, else GPUs."""
+
+    total = GPUsField()
+    free = GPUsField()
+    booked = GPUsField(help_text="Kept for bookings that have begun.")
+    mine = GPUsField()
+    largest = GPUsField(help_text="Free on one node, at most.")
 
 
 class PoolNodesSerializer(serializers.Serializer[Any]):
@@ -65,6 +75,7 @@ class PoolSerializer(serializers.Serializer[Any]):
     )
     gives = serializers.CharField(allow_null=True, help_text="What can be asked for of a GPU.")
     gpus = PoolGPUsSerializer()
+    counted = PoolCountsSerializer()
     largest_free_on_one_node = GPUsField()
     nodes = PoolNodesSerializer()
     out = PoolOutSerializer()

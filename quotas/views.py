@@ -9,7 +9,6 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.utils.functional import cached_property
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
@@ -18,6 +17,7 @@ from clusters.models import Node
 from quotas import queries
 from quotas.bookings.changes import Seen
 from quotas.models import Pool
+from quotas.pool_state import kept_for_bookings
 from quotas.pools import fragments
 from quotas.pools.gpu_map import IN_PERCENT, NodeRow
 from quotas.pools.map_queries import InQueue, Nodes, Viewer, booked_soon, queues, scattered_requests
@@ -48,12 +48,11 @@ class PoolMap:
         """True if requests are counted in slices."""
         return 1 < self.pool.units_per_gpu < IN_PERCENT
 
-    @cached_property
+    @property
     def units(self) -> dict[str, Any]:
         """Figures in the unit of requests: GPUs, or slices if the pool cuts GPUs into slices."""
-        figures = {**self.facts["gpus"], "largest": self.facts["largest_free_on_one_node"]}
-        per_gpu = self.pool.units_per_gpu if self.is_sliced else 1
-        return {name: round(gpus * per_gpu, 2) for name, gpus in figures.items()}
+        counted: dict[str, Any] = self.facts["counted"]
+        return counted
 
     @property
     def more_waiting(self) -> int:
@@ -87,10 +86,10 @@ def with_gpus() -> Any:
 def maps_of(request: HttpRequest, pools: Any, nodes_shown: int, *, page: Any) -> list[PoolMap]:
     viewer = Viewer(actor_of(request))
     pools = list(pools)
-    free = nodes_of(pools, with_runs=False)
-    facts = {one["slug"]: one for one in queries.pools_for(viewer.actor, pools, free)}
+    free, kept = nodes_of(pools, with_runs=False), kept_for_bookings(pools)
+    facts = {one["slug"]: one for one in queries.pools_for(viewer.actor, pools, free, kept)}
     with_queue = [pool for pool in pools if facts[pool.slug]["waiting"]]
-    nodes, waiting = Nodes.read(pools, free), queues(with_queue, viewer)
+    nodes, waiting = Nodes.read(pools, free, kept), queues(with_queue, viewer)
     scattered, booked = scattered_requests(with_queue), booked_soon(viewer.actor, pools)
     found = []
     pages = {pool: Paginator(nodes.of(pool), nodes_shown).get_page(page) for pool in pools}

@@ -17,6 +17,7 @@ from accounts.access import Actor, tenant_by_slug
 from accounts.errors import Conflict, Invalid
 from accounts.locks import locked
 from accounts.models import Membership, Role, Tenant, User
+from accounts.text import in_gib
 from accounts.trail import audit
 from clusters.isolation.deciding import refuse_unknown
 from clusters.models import Cluster
@@ -126,7 +127,7 @@ def grow(row: Volume, size_mib: int) -> bool:
     refuse_unconfirmed(row)
     gives_up = row.problem == "growth_failed" and size_mib > row.size_mib
     if size_mib < row.requested_mib and not gives_up:
-        text = _("A volume cannot be made smaller: it has %(size)s MiB.") % {"size": row.requested_mib}
+        text = _("A volume cannot be made smaller: it has %(size)s.") % {"size": in_gib(row.requested_mib)}
         hint = _("Create a smaller volume and copy the files.")
         raise Invalid("cannot_shrink", text, hint, fields={"size_mib": [text]})
     if not row.can_grow and size_mib > row.requested_mib:

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q, Value
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Tenant
@@ -256,8 +257,8 @@ class Snapshot(models.Model):
         ]
 
     def __str__(self) -> str:
-        when = f"{self.created_at:%Y-%m-%d %H:%M}"
-        return f"{self.volume.name} {self.number or when}"
+        when = self.number or date_format(timezone.localtime(self.created_at), "DATETIME_FORMAT")
+        return f"{self.volume.name} {when}"
 
     @property
     def object_name(self) -> str:

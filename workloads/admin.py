@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.apps import apps
 from django.contrib import admin
-from django.db.models import Count, OuterRef, QuerySet, Subquery, Value
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
@@ -15,7 +16,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin.recorded import ReadOnlyPage, RecordedPage
+from accounts.admin.units import in_unit
 from quotas import passes
+from quotas.admin.pool_form import SizeForm
 from quotas.models import Flavor
 from quotas.scheduling import as_gpus
 
@@ -27,10 +30,29 @@ def kinds() -> list[type[Workload]]:
     return [model for model in apps.get_models() if issubclass(model, Workload)]
 
 
+class DeletedFilter(admin.SimpleListFilter):
+    """Leaves deleted ones out, unless they are asked for."""
+
+    title = gettext_lazy("deleted")
+    parameter_name = "deleted"
+
+    def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
+        return [("yes", _("deleted ones")), ("all", _("all"))]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        first, *others = super().choices(changelist)
+        yield {**first, "display": _("not deleted")}
+        yield from others
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        is_asked = {"all": Q(), "yes": Q(deleted_at__isnull=False)}
+        return rows.filter(is_asked.get(self.value() or "", Q(deleted_at=None)))
+
+
 class WorkloadPage(ReadOnlyPage[Any]):
     """Common columns and filters of the pages of workspaces and of jobs."""
 
-    list_filter = ("phase", ("deleted_at", admin.EmptyFieldListFilter), "tenant", "pool", "image")
+    list_filter = ("phase", DeletedFilter, "tenant", "pool", "image")
     list_select_related = ("owner", "tenant", "pool", "flavor")
     date_hierarchy = "created_at"
 
@@ -82,13 +104,22 @@ class ImagePage(CountsWorkloads):
     purpose = gettext_lazy(
         "Container images for workspaces and jobs: the user they run as, and what they offer."
     )
-    list_display = ("name", "reference", "offers_jupyter", "offers_ssh", "used_by", "is_active")
+    list_display = ("name", "version", "reference", "cuda_version", "least_driver", "used_by", "is_active")
     list_editable = ("is_active",)
     list_filter = ("is_active", "offers_jupyter", "offers_ssh")
-    search_fields = ("name", "slug", "reference")
+    search_fields = ("name", "slug", "reference", "version", "cuda_version", "frameworks")
     prepopulated_fields = {"slug": ("name",)}
     fieldsets = (
         (None, {"fields": ("name", "slug", "description", "reference", "is_active")}),
+        (
+            gettext_lazy("Inside"),
+            {
+                "fields": ("version", "cuda_version", "frameworks", "least_driver"),
+                "description": gettext_lazy(
+                    "People see it where they choose an image, and can search for it."
+                ),
+            },
+        ),
         (gettext_lazy("Offers"), {"fields": ("offers_jupyter", "offers_ssh")}),
         (
             gettext_lazy("Runs as"),
@@ -119,12 +150,21 @@ class FlavorPage(CountsWorkloads):
     purpose = gettext_lazy(
         "Ready-made sizes: GPUs, cores and memory of one pool. Existing workspaces and jobs keep their size."
     )
-    list_display = ("name", "slug", "pool", "units", "cpu_millicores", "memory_mib", "used_by")
+    form = SizeForm
+    list_display = ("name", "slug", "pool", "units", "cores", "memory_gib", "used_by")
     list_filter = ("pool",)
     list_select_related = ("pool",)
     search_fields = ("slug", "name")
     prepopulated_fields = {"slug": ("name",)}
     autocomplete_fields = ("pool",)
+
+    @admin.display(description=gettext_lazy("CPU cores"), ordering="cpu_millicores")
+    def cores(self, flavor: Flavor) -> str:
+        return in_unit(flavor.cpu_millicores, 1000)
+
+    @admin.display(description=gettext_lazy("memory (GiB)"), ordering="memory_mib")
+    def memory_gib(self, flavor: Flavor) -> str:
+        return in_unit(flavor.memory_mib, 1024)
 
     def public_address(self, obj: Flavor) -> str:
         return f"{reverse('launch')}?flavor={obj.slug}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.functional import cached_property
@@ -16,6 +17,13 @@ from accounts.models import Tenant
 from accounts.text import visible
 from clusters.references import valid_reference
 from quotas.models import Flavor, Pool
+
+# Columns that their lists are searched in and sorted by, on pages and in the API.
+SEARCHED = ("name", "image__slug", "owner__username")
+ORDERINGS = ("-created_at", "created_at", "-changed_at", "name")
+valid_version = RegexValidator(
+    r"^\d{1,4}(\.\d{1,4}){0,3}\Z", _("Write a version in numbers and dots, as 12.4.")
+)
 
 
 class Image(models.Model):
@@ -34,6 +42,31 @@ class Image(models.Model):
     home = models.CharField(_("home"), max_length=240, default="/home/jovyan")
     shell = models.CharField(_("shell"), max_length=240, default="/bin/bash")
     is_active = models.BooleanField(_("offered"), default=True)
+    # For people who choose. Only the driver decides anything (drivers.py).
+    version = models.CharField(
+        _("version"), max_length=40, blank=True, default="", db_default="", validators=[visible]
+    )
+    cuda_version = models.CharField(
+        _("CUDA version"), max_length=16, blank=True, default="", db_default="", validators=[valid_version]
+    )
+    frameworks = models.CharField(
+        _("frameworks"),
+        max_length=240,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[visible],
+        help_text=_("Short, with versions: PyTorch 2.5, JAX 0.4"),
+    )
+    least_driver = models.CharField(
+        _("NVIDIA driver, at least"),
+        max_length=24,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[valid_version],
+        help_text=_("As 550 or 550.54.14. Pools whose nodes all have an older one refuse the image."),
+    )
 
     class Meta:
         verbose_name = _("image")

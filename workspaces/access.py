@@ -11,6 +11,8 @@ from accounts.models import Role, Scope, Tenant
 
 from .models import Workspace
 
+LAUNCHES = (Role.OWNER, Role.MEMBER)
+
 
 def visible(actor: Actor) -> QuerySet[Workspace]:
     """Workspaces of the actor's tenants, deleted ones included (their events stay readable)."""
@@ -36,7 +38,7 @@ def is_own(actor: Actor, workspace: Workspace) -> bool:
 
 def may_launch(actor: Actor, tenant: Tenant, *, hold: bool = False) -> bool:
     """Return True for members and owners. `hold`: they stay so until the transaction ends."""
-    return role_in(actor, tenant, hold=hold) in (Role.OWNER, Role.MEMBER)
+    return role_in(actor, tenant, hold=hold) in LAUNCHES
 
 
 def owner_may_use(workspace: Workspace) -> bool:
@@ -66,6 +68,27 @@ def require_own(actor: Actor, workspace: Workspace) -> None:
         )
 
 
+def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> bool:
+    """Return True for the owner, and for everybody in the tenant if the app is shared with it.
+
+    Nobody gets in once the owner has no right to the workspace: what the app shows is theirs.
+    """
+    if not owner_may_use(workspace) or workspace.deleted_at:
+        return False
+    if is_own(actor, workspace):
+        return may_launch(actor, workspace.tenant)
+    return is_shared and role_in(actor, workspace.tenant) is not None
+
+
+def require_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> None:
+    if not may_open_app(actor, workspace, is_shared=is_shared):
+        raise NotAllowed(
+            "not_shared",
+            _("This app is private: only %(owner)s can open it.") % {"owner": workspace.owner.get_username()},
+            _("Ask them to share it with the tenant."),
+        )
+
+
 def may_copy_files(actor: Actor, workspace: Workspace) -> bool:
     """Return True if the actor may read the workspace's home and disk: its owner, or an owner of the tenant."""
     return may_launch(actor, workspace.tenant) and may_manage(actor, workspace) and not workspace.deleted_at
@@ -83,8 +106,12 @@ def require_files(actor: Actor, workspace: Workspace) -> None:
 
 def may_manage(actor: Actor, workspace: Workspace) -> bool:
     """Return True if the actor may stop, extend and delete the workspace and read its logs."""
-    role = role_in(actor, workspace.tenant)
-    return role == Role.OWNER or (is_own(actor, workspace) and role == Role.MEMBER)
+    return manages(role_in(actor, workspace.tenant), is_own=is_own(actor, workspace))
+
+
+def manages(role: Role | None, *, is_own: bool) -> bool:
+    """Return the same for a role in the workspace's tenant that is known."""
+    return role == Role.OWNER or (is_own and role == Role.MEMBER)
 
 
 def require_manage(actor: Actor, workspace: Workspace) -> None:

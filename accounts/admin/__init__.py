@@ -4,6 +4,7 @@ Pages of people and tenants are in portal/admin, because they show data of every
 """
 
 from accounts.admin import credentials, trail
+from accounts.announcements import admin as announcements
 from accounts.notices import admin as notices
 
-__all__ = ["credentials", "notices", "trail"]
+__all__ = ["announcements", "credentials", "notices", "trail"]

@@ -18,12 +18,13 @@ from django.contrib.admin.views.main import SEARCH_VAR, ChangeList, ChangeListSe
 from django.core.exceptions import PermissionDenied
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Model, Q, QuerySet
-from django.forms import BaseForm, ModelChoiceField, ModelForm
+from django.forms import BaseForm, CharField, ModelChoiceField, ModelForm, Textarea
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from accounts import signals
+from accounts.admin import deletion
 from accounts.admin.labels import LabelledRows
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
@@ -39,6 +40,12 @@ M = TypeVar("M", bound=Model)
 
 LONGEST_TOLD = 240
 HISTORY_PAGE = 50
+
+
+class SecretField(CharField):
+    """Field for a secret that is kept encrypted: it shows nothing, and the audit trail has its name alone."""
+
+    widget = Textarea(attrs={"rows": 6, "spellcheck": "false", "autocomplete": "off"})
 
 
 class SearchForm(ChangeListSearchForm):
@@ -242,8 +249,7 @@ class RecordedPage(Page[M]):
         """Allow the rows that belong to an object to be deleted with it; forbid it if `why_kept` gives a reason."""
         if kept := [f"{obj}: {why}" for obj in objs if (why := self.why_kept(obj))]:
             return [], {}, set(), kept
-        to_delete, counts, _forbidden, protected = super().get_deleted_objects(objs, request)
-        return to_delete, counts, set(), protected
+        return deletion.in_words(objs)
 
     def record(self, request: HttpRequest, obj: Model, verb: str, changes: dict[str, Any]) -> None:
         tenant = obj if isinstance(obj, Tenant) else getattr(obj, "tenant", None)
@@ -255,11 +261,15 @@ class RecordedPage(Page[M]):
 
 
 def changes_of(form: BaseForm, *, is_new: bool = False) -> dict[str, Any]:
-    """Return {fields, before, after} of a form. A password's name is listed, its value never."""
+    """Return {fields, before, after} of a form. A secret's name is listed, its value never."""
     fields = sorted(form.changed_data)
-    told = [name for name in fields if "password" not in name and name in form.cleaned_data]
+    told = [name for name in fields if not _is_secret(form, name) and name in form.cleaned_data]
     before = {} if is_new else {"before": {name: plain(_before(form, name)) for name in told}}
     return {"fields": fields, **before, "after": {name: plain(form.cleaned_data[name]) for name in told}}
+
+
+def _is_secret(form: BaseForm, name: str) -> bool:
+    return "password" in name or isinstance(form.fields[name], SecretField)
 
 
 def plain(value: Any) -> Any:

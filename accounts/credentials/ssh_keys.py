@@ -78,6 +78,14 @@ def comment_of(public_key: str) -> str:
     return comment if len(comment) <= LONGEST_NAME and is_visible(comment) else ""
 
 
+def get(actor: Actor, key_id: UUID) -> SSHKey:
+    """Return a key of the person, or raise NotThere."""
+    row = SSHKey.objects.filter(user=actor.user, id=key_id).first()
+    if row is None:
+        raise not_there()
+    return row
+
+
 def remove(actor: Actor, key_id: UUID) -> None:
     actor.require(Scope.WORKSPACES)
     actor.require_whole_person()

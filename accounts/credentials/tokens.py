@@ -96,6 +96,14 @@ def create(
     return _issue(actor.user, name, scopes, tenant, days, actor=actor)
 
 
+def get(actor: Actor, token_id: UUID) -> APIToken:
+    """Return a token that the person can still use, or raise NotThere."""
+    token = usable(actor).filter(id=token_id).first()
+    if token is None:
+        raise not_there()
+    return token
+
+
 def revoke(actor: Actor, token_id: UUID) -> None:
     """Revoke a token at once; its row stays, for the trail."""
     with transaction.atomic():

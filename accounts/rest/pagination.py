@@ -23,12 +23,15 @@ LARGEST_LIMIT = 500
 
 
 class KeysetPagination(BasePagination):
-    """Pages newest first, or by the view's `keyset`: a column and the primary key, both up or both down."""
+    """Pages newest first, or by the view's `keyset`: a column and the primary key, both up or both down.
+
+    A view with `orderings` lets the caller choose one of these columns, by `?ordering=`.
+    """
 
     keyset = ("-created_at", "-id")
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        column, key = getattr(view, "keyset", self.keyset)
+        column, key = _asked_order(request, view) or self._usual_order(view)
         self.request, self.following = request, None
         limit = _limit_of(request)
         queryset = queryset.order_by(column, key)
@@ -40,6 +43,10 @@ class KeysetPagination(BasePagination):
             rows.pop()
             self.following = _cursor_of(rows[-1], column, key)
         return rows
+
+    def _usual_order(self, view: Any) -> tuple[str, str]:
+        order: tuple[str, str] = getattr(view, "keyset", self.keyset)
+        return order
 
     def get_paginated_response(self, data: Any) -> Response:
         return Response({"results": data, "next": self._next_url()})
@@ -75,7 +82,27 @@ class KeysetPagination(BasePagination):
                 "description": "Taken from `next`; opaque.",
                 "schema": {"type": "string"},
             },
+            *_parameter_of_order(view),
         ]
+
+
+def _asked_order(request: Request, view: Any) -> tuple[str, str] | None:
+    """Return the order that the caller asks for, if the view offers several."""
+    offered = getattr(view, "orderings", ())
+    column = request.query_params.get("ordering") if offered else None
+    if column is None:
+        return None
+    if column not in offered:
+        raise ValidationError(
+            {"ordering": [_("Use one of these: %(names)s.") % {"names": ", ".join(offered)}]}
+        )
+    return column, "-id" if column.startswith("-") else "id"
+
+
+def _parameter_of_order(view: Any) -> list[dict[str, Any]]:
+    offered = list(getattr(view, "orderings", ()))
+    schema = {"type": "string", "enum": offered}
+    return [{"name": "ordering", "in": "query", "required": False, "schema": schema}] if offered else []
 
 
 def _limit_of(request: Request) -> int:

@@ -1,6 +1,7 @@
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
+from accounts.announcements import api as announcements
 from accounts.rest import views, views_audit, views_tenants
 
 
@@ -24,5 +25,7 @@ urlpatterns = [
     path(
         "tenants/<slug:slug>/members/<username:username>/", views_tenants.MemberView.as_view(), name="member"
     ),
+    path("announcements/", announcements.AnnouncementsView.as_view(), name="announcements"),
+    path("announcements/<uuid:id>/", announcements.AnnouncementView.as_view(), name="announcement"),
     path("audit/", views_audit.AuditView.as_view(), name="audit"),
 ]

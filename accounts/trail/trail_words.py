@@ -25,6 +25,7 @@ KINDS: Words = {
     "token": gettext_lazy("API tokens"),
     "tenant": gettext_lazy("Tenants"),
     "trail": gettext_lazy("Audit trail"),
+    "announcement": gettext_lazy("Announcements"),
 }
 
 DONE: Words = {
@@ -60,6 +61,10 @@ DONE: Words = {
     "trail.forgotten": gettext_lazy(
         "%(actor)s deleted %(entries)s audit entries from before %(until)s: the trail is kept for %(months)s months."
     ),
+    "announcement.create": gettext_lazy("%(actor)s announced: %(name)s"),
+    "announcement.change": gettext_lazy("%(actor)s changed the announcement: %(name)s"),
+    "announcement.end": gettext_lazy("%(actor)s ended the announcement: %(name)s"),
+    "announcement.delete": gettext_lazy("%(actor)s deleted the announcement: %(name)s"),
     "notice.send_again": gettext_lazy("%(actor)s sent a mail to %(username)s again."),
     "notices.choose": gettext_lazy("%(actor)s changed their notification settings."),
     "notices.unsubscribe": gettext_lazy("%(actor)s unsubscribed from a kind of mail."),

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from clusters.doctor.findings import Finding, named, ok, warn
 from clusters.measures import parse_time
 from clusters.nodes.inventory import NodeValues
+from clusters.nodes.node_labels import driver_of, version_of
 from clusters.transport import Objects
 
 if TYPE_CHECKING:
@@ -39,18 +40,8 @@ def all_differences(found: Sequence[NodeValues]) -> Iterator[Finding]:
     for key, label in SYSTEM.items():
         yield from differences(str(label), {node.name: node.system.get(key, "") for node in found})
     yield from differences(_("NVIDIA drivers"), {node.name: driver_of(node.labels) for node in found})
-    cuda = {node.name: _version(node.labels, "runtime", ("major", "minor")) for node in found}
+    cuda = {node.name: version_of(node.labels, "runtime", ("major", "minor")) for node in found}
     yield from differences(_("CUDA versions"), cuda)
-
-
-def driver_of(labels: Mapping[str, str]) -> str:
-    return _version(labels, "driver", ("major", "minor", "rev"))
-
-
-def _version(labels: Mapping[str, str], what: str, parts: Sequence[str]) -> str:
-    """Return a version by GPU Feature Discovery's labels: newer ones hold it whole, older ones in parts."""
-    told = (labels.get(f"nvidia.com/cuda.{what}.{part}", "") for part in parts)
-    return labels.get(f"nvidia.com/cuda.{what}-version.full", "") or ".".join(filter(None, told))
 
 
 def differences(what: str, values: Mapping[str, str]) -> Iterator[Finding]:

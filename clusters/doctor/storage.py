@@ -10,10 +10,8 @@ from clusters.api import Api, list_if_served
 from clusters.doctor.findings import Finding, fail, named, ok, warn
 from clusters.kinds import SNAPSHOTS
 from clusters.models import Cluster
-from clusters.storage.classes import Class, judge
+from clusters.storage.classes import Class, is_default, judge
 from clusters.transport import Json, Objects
-
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def storage(api: Api, cluster: Cluster) -> Iterator[Finding]:
@@ -57,10 +55,6 @@ def of_purpose(purpose: str, name: str, classes: Mapping[str, Json], *, local: b
     else:
         yield ok(_("Storage class for %(purpose)s: %(name)s.") % facts)
         yield from fitness(classes[name], local=local)
-
-
-def is_default(storage_class: Json) -> bool:
-    return (storage_class["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
 
 
 def fitness(storage_class: Json, *, local: bool) -> Iterator[Finding]:

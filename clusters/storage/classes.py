@@ -6,7 +6,7 @@ drivers, and an admin names the other classes in the cluster's settings.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ UNLIMITED_DRIVERS = (
     "rancher.io/local-path", "minikube-hostpath", "docker.io/hostpath", "hostpath.csi.k8s.io", "openebs.io/local",
     "nfs.csi.k8s.io", "nfs-subdir-external-provisioner", "microk8s.io/hostpath",
 )  # fmt: skip
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,20 @@ def judge(body: Mapping[str, Any], shared_classes: Collection[str] = ()) -> Clas
         is_shared=name in shared_classes or any(part in provisioner for part in SHARED_DRIVERS),
         is_enforced=not any(part in provisioner for part in UNLIMITED_DRIVERS),
     )
+
+
+def is_default(body: Mapping[str, Any]) -> bool:
+    return (body["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+
+
+def suggested(bodies: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
+    """Return the class for homes, which several nodes should mount, and the one for local disks; "" is the default.
+
+    Without a shared class, or one that binds first, it is the cluster's default, or else the only one there is.
+    """
+    ordered = sorted(bodies, key=lambda body: (not is_default(body), body["metadata"]["name"]))
+    classes = [judge(body) for body in ordered]
+    only = classes[0].name if classes and not is_default(ordered[0]) else ""
+    home = next((one.name for one in classes if one.is_shared), only)
+    disk = next((one.name for one in classes if one.binds_first and not one.is_shared), only)
+    return home, disk

@@ -93,5 +93,5 @@ class Fleet:
                 logger.info("watching %s", cluster.slug)
 
 
-def _how_reached(cluster: Cluster) -> tuple[str, str, str]:
-    return cluster.connection, cluster.kubeconfig_path, cluster.context
+def _how_reached(cluster: Cluster) -> tuple[str, ...]:
+    return cluster.connection, cluster.kubeconfig_path, cluster.context, cluster.kubeconfig

@@ -43,7 +43,9 @@ class Keeper:
         self._complete = False
         self._all = False
         self._ticked_at = 0.0
-        keep: list[tuple[str, Step]] = [(self.name, partial(self._keep, thread == 0)) for thread in range(THREADS)]
+        keep: list[tuple[str, Step]] = [
+            (self.name, partial(self._keep, thread == 0)) for thread in range(THREADS)
+        ]
         steps = [(f"{self.name} marks", self._listen), *keep]
         self._work = Working(cluster.slug, steps)
         self.stopped = self._work.stopped

@@ -34,6 +34,7 @@ from jobs.progress import reporting
 from jobs.runs import lifecycle
 from jobs.submit import submit
 from workloads import copies
+from workloads.models import ORDERINGS, SEARCHED
 
 from . import table
 from .representation import event_json, job_json, jobs_json, part_json, with_related
@@ -84,7 +85,8 @@ class JobsView(ListView):
     serializer_class = JobShape
     queryset = Job.objects.none()
     filterset_class = JobFilter
-    search_fields = ("name", "image__slug", "owner__username")
+    search_fields = SEARCHED
+    orderings = ORDERINGS
 
     def get_queryset(self) -> QuerySet[Job]:
         return with_related(access.visible(actor_of(self.request))).filter(deleted_at__isnull=True)

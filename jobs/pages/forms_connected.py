@@ -22,6 +22,7 @@ from storage.mounts.mounting import MountWish
 from workloads.models import Exposition
 from workloads.pages.bodies import filled
 from workloads.pages.forms import WorkloadForm, plain_text
+from workloads.pages.lists import uuids
 from workloads.serializers import LONGEST_METRICS_PATH, ExpositionBody
 
 NODES = ("framework", "nodes", "processes_per_node", "checkpoints")
@@ -33,17 +34,6 @@ CALLED = {"distributed": "nodes", "metrics": "metrics_port"}
 USUAL_PATH = "/metrics"
 # Values of fields that a folded section need not show.
 USUAL = ("", "1", "None", "[]", On.SUCCESS.value, USUAL_PATH)
-
-
-def uuids(texts: Iterable[str]) -> list[uuid.UUID]:
-    """Return the ids among these texts."""
-    found = []
-    for text in texts:
-        try:
-            found.append(uuid.UUID(text))
-        except ValueError:
-            continue
-    return found
 
 
 class ConnectedForm(WorkloadForm):

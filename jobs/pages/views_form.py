@@ -19,9 +19,9 @@ from jobs.models import Job
 from jobs.submit import submit
 from workloads.pages import prefill
 from workloads.pages.form_pages import Beginning, FormPage
+from workloads.pages.lists import uuids
 
 from .forms import JobForm
-from .forms_connected import uuids
 
 COPIED = {"again": "job", "workspace": "workspace"}
 

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.access import Actor
+from accounts.announcements.showing import refuse_in_maintenance
 from accounts.credentials.secrets import encrypt
 from accounts.trail import audit
 from jobs import access, enqueue
@@ -77,6 +78,7 @@ def stop_rest(actor: Actor, job: Job, keep: Collection[int] = ()) -> bool:
 def retry(actor: Actor, job: Job, *, only_failed: bool = False) -> bool:
     """Let parts of a job that is over run again: all, or those that did not succeed. Return False if none does."""
     access.require_own(actor, job)
+    refuse_in_maintenance(actor)
     with transaction.atomic():
         admission.lock(*{job.pool.cluster_id, *following.clusters_of_held(job.tenant)})
         with changing(job.pk) as row:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import string
 from typing import Any
 
 from django import forms
@@ -15,10 +13,13 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.debug import sensitive_post_parameters
 
 from accounts import members
 from accounts.admin.recorded import ReadOnlyInline, RecordedPage, changes_of
@@ -28,19 +29,14 @@ from accounts.models import APIToken, SSHKey, User
 from accounts.rest.actors import actor_of
 from jobs.models import Job
 from portal.admin import members as membership_rows
+from portal.admin import people_import_page
 from portal.admin.activation import Deactivate, Reactivate
 from portal.admin.members import MembershipInline
+from portal.admin.passwords import new_password
 from portal.admin.second_factor import ResetSecondFactor
+from portal.admin.ways import WAYS, Way
 from quotas.models import Booking, Claim
 from workspaces.models import Workspace
-
-LETTERS = string.ascii_letters.translate(str.maketrans("", "", "lIO")) + "23456789"
-
-
-def new_password() -> str:
-    """Return a random password of 100 bits, in groups that can be read out."""
-    return "-".join("".join(secrets.choice(LETTERS) for _letter in range(6)) for _group in range(3))
-
 
 LABELS = {"username": gettext_lazy("User name"), "is_staff": gettext_lazy("Admin")}
 HELP = {
@@ -69,15 +65,8 @@ class PersonForm(UserChangeForm):  # type: ignore[type-arg]
 class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
     """Form for a person who signs in with a first password of ours, or only by the organisation's sign-on."""
 
-    PASSWORD, SIGN_ON = "password", "sign-on"
     way = forms.ChoiceField(
-        label=gettext_lazy("Signs in"),
-        choices=[
-            (PASSWORD, gettext_lazy("with a first password that Berth creates and shows you once")),
-            (SIGN_ON, gettext_lazy("only with your organisation's sign-on (OpenID Connect)")),
-        ],
-        widget=forms.RadioSelect,
-        initial=PASSWORD,
+        label=gettext_lazy("Signs in"), choices=WAYS, widget=forms.RadioSelect, initial=Way.PASSWORD
     )
 
     class Meta:
@@ -88,7 +77,7 @@ class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> User:
         person: User = super().save(commit=False)
-        self.password = new_password() if self.cleaned_data["way"] == self.PASSWORD else None
+        self.password = new_password() if self.cleaned_data["way"] == Way.PASSWORD else None
         person.set_password(self.password)
         person.password_is_first = self.password is not None
         if commit:
@@ -179,6 +168,15 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
         (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email")}),
         (gettext_lazy("Access"), {"fields": ("is_staff",)}),
     )
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.import_view)
+        return [path("import/", view, name="accounts_user_import"), *super().get_urls()]
+
+    @method_decorator(sensitive_post_parameters())
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """Add people from a CSV, after a preview of each line."""
+        return people_import_page.respond(self, request)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         admitted = Claim.objects.filter(user=OuterRef("pk"), state=Claim.State.ADMITTED)

@@ -1,1 +1,1 @@
-"""Date formats of languages in which Django's own are wrong."""
+"""Date formats of languages in which Django's own are wrong: one form of a date on all pages."""

@@ -7,8 +7,11 @@ from typing import Any
 import structlog
 from django import template
 
+from accounts.announcements import showing
 from accounts.tenancy import current_tenant, owns_any, tenants_to_choose
 from clusters.isolation.deciding import any_without
+from portal import guide
+from portal.first_run.steps import is_complete
 
 register = template.Library()
 
@@ -35,6 +38,25 @@ def may_read_trail(context: dict[str, Any]) -> bool:
 def without_isolation() -> dict[str, bool]:
     """The line at the foot of every page while a cluster runs without isolation, but for error pages."""
     return {"is_so": any_without()}
+
+
+@register.inclusion_tag("components/announcements.html")
+def announcements() -> dict[str, list[tuple[str, str, str]]]:
+    """The announcements of this moment, above every page but those of errors."""
+    rows = showing.shown()[: showing.MOST_SHOWN]
+    return {"lines": [(row.level, row.text, showing.about_launches(row)) for row in rows]}
+
+
+@register.simple_tag(takes_context=True)
+def needs_first_run(context: dict[str, Any]) -> bool:
+    """Return True for an admin of an installation in which no workspace ever became ready."""
+    return context["request"].user.is_staff and not is_complete()
+
+
+@register.simple_tag(takes_context=True)
+def guide_here(context: dict[str, Any]) -> str:
+    """Address of the part of the guides that belongs to the page."""
+    return guide.address_of(context.get("section", ""))
 
 
 @register.simple_tag

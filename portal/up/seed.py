@@ -5,7 +5,6 @@ Made once per database, in one transaction: what an admin changes or deletes aft
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
@@ -18,17 +17,14 @@ from clusters.isolation.deciding import names
 from clusters.isolation.finding import look
 from clusters.isolation.networks import missing
 from clusters.models import Cluster
-from clusters.nodes.hami import cards_of_node
-from clusters.quantities import parse
 from portal.up import networks
 from portal.up.people import PEOPLE
-from portal.up.pools import NodeSeen, PoolPlan, plan_pools
 from portal.up.refusal import Refusal
-from quotas.models import Flavor, Pool, Quota
+from quotas.models import Quota
+from quotas.pools.founding import make_pool
+from quotas.pools.planning import PoolPlan
 from workloads.models import Image
 
-MIB = 1024 * 1024
-MAKERS = ("nvidia.com/", "tencent.com/vcuda-")  # name prefixes of GPU resources
 TRIAL_CLUSTER, REAL_CLUSTER = "trial", "default"
 # Part of the trial cluster, which has no GPUs: it only prints what NVIDIA's sample prints.
 TRIAL_VALIDATION_IMAGE = "devcluster.local/simulated-vectoradd:passes"
@@ -151,11 +147,7 @@ def set_passwords(password: str) -> None:
 
 
 def seed_pool(cluster: Cluster, plan: PoolPlan) -> None:
-    values = asdict(plan)
-    flavors, _total_gpus = values.pop("flavors"), values.pop("total_gpus")
-    pool = Pool.objects.create(cluster=cluster, **values)
-    for flavor in flavors:
-        Flavor.objects.create(pool=pool, **flavor)
+    pool = make_pool(cluster, plan)
     if plan.resource_name:
         for tenant in Tenant.objects.filter(slug__in=TENANTS):
             nominal, borrowing = quota_for(cluster.slug, tenant.slug, plan)
@@ -168,22 +160,6 @@ def quota_for(cluster_slug: str, tenant_slug: str, plan: PoolPlan) -> tuple[int,
     """(nominal, may borrow) in GPUs."""
     known = TRIAL_QUOTAS if cluster_slug == TRIAL_CLUSTER else {}
     return known.get((tenant_slug, plan.slug), (plan.total_gpus // 2, 0))
-
-
-def pools_of(cluster: Cluster) -> list[PoolPlan]:
-    return plan_pools(node_seen(body) for body in api_for(cluster).list("Node"))
-
-
-def node_seen(body: dict[str, Any]) -> NodeSeen:
-    amounts = {name: parse(name, value) for name, value in body["status"]["allocatable"].items()}
-    return NodeSeen(
-        labels=body["metadata"].get("labels") or {},
-        taints=body.get("spec", {}).get("taints") or (),
-        cpu_millicores=amounts.get("cpu", 0),
-        memory_mib=amounts.get("memory", 0) // MIB,
-        gpus={name: amount for name, amount in amounts.items() if name.startswith(MAKERS) and amount},
-        devices=cards_of_node(body["metadata"].get("annotations") or {}),
-    )
 
 
 def words_of(cluster: Cluster, pools: Iterable[PoolPlan]) -> list[str]:

@@ -52,6 +52,10 @@ class Week:
         return self.days[-1]
 
     @property
+    def is_this(self) -> bool:
+        return self.monday <= timezone.localdate() <= self.sunday
+
+    @property
     def previous(self) -> date:
         return self.monday - 7 * DAY
 

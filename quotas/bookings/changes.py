@@ -65,6 +65,12 @@ def seen_by_pool(
     return found
 
 
+def next_after(actor: Actor, pools: Sequence[Pool], moment: datetime) -> Booking | None:
+    """Return the first booking that begins after a moment."""
+    rows = in_pools(actor).filter(pool__in=pools, starts_at__gt=moment, cancelled_at=None)
+    return rows.order_by("starts_at", "pk").first()
+
+
 def seen(actor: Actor, rows: Iterable[Booking]) -> list[Seen]:
     rows = list(rows)
     own = {tenant.pk: role == Role.OWNER for tenant, role in roles_of(actor)} if rows else {}

@@ -128,12 +128,14 @@ def _calendar_page(
     request: HttpRequest, actor: Actor, form: BookingForm, *, status: int = 200, **more: Any
 ) -> HttpResponse:
     week = Week.of(request.GET.get("week", ""))
+    pools = list(with_gpus())
     may_book = owned_tenants(actor).exists()
     context = {
         "section": "bookings",
         "week": week,
         "today": timezone.localdate(),
-        "pools": weeks_of(actor, list(with_gpus()), week),
+        "coming": bookings.next_after(actor, pools, max(timezone.now(), week.midnights[0])),
+        "pools": weeks_of(actor, pools, week),
         "form": form if may_book else None,
         "zone": timezone.get_current_timezone_name(),
         **more,

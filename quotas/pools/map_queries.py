@@ -25,10 +25,11 @@ from accounts.models import Membership
 from clusters import explain
 from clusters.models import Node, PodUsage
 from clusters.nodes.gpus import NodeKey
-from quotas import pool_state, reasons, sharing
+from quotas import reasons, sharing
 from quotas.bookings import changes as bookings
 from quotas.holders import names_of, page_of
-from quotas.models import Booking, Claim, Pool
+from quotas.models import Claim, Pool
+from quotas.pool_state import kept_for_bookings
 from quotas.pools import cards
 from quotas.pools.gpu_map import Held, Kind, NodeRow, figure, node_row
 from quotas.pools.gpu_reports import Pod, ReportTexts, Shares, cards_of, read_gpus, shares_held
@@ -36,7 +37,6 @@ from quotas.pools.health import Trouble, trouble_of, withdrawn_units
 from quotas.pools.members import members_at
 from quotas.pools.nodes import PODS_ON, PoolNodes, offered_units
 from quotas.queries import place_in_queue
-from quotas.scheduling import kept_now
 from quotas.when import forecast_in_words
 
 QUEUE_SHOWN = 20
@@ -123,8 +123,8 @@ class Nodes:
 
     seen: Mapping[UUID, PoolNodes]
     resources: set[str]
-    # Units of each node kept for bookings, by pool and node name.
-    kept: dict[tuple[UUID, str], int] = field(default_factory=dict)
+    # Units of each node kept for bookings, by pool.
+    kept: Mapping[UUID, Mapping[str, int]] = field(default_factory=dict)
     claims: defaultdict[Place, list[HeldHere]] = field(default_factory=lambda: defaultdict(list))
     pods: defaultdict[Place, list[OtherPod]] = field(default_factory=lambda: defaultdict(list))
     names: dict[UUID, str] = field(default_factory=dict)
@@ -133,9 +133,18 @@ class Nodes:
     texts: ReportTexts = field(default_factory=ReportTexts)
 
     @classmethod
-    def read(cls, pools: Collection[Pool], seen: Mapping[UUID, PoolNodes]) -> Nodes:
-        """Make one from `seen`, the result of `nodes_of` for these pools, with or without runs."""
-        return cls(seen, {pool.resource_name for pool in pools}, _kept_for_bookings(pools))
+    def read(
+        cls,
+        pools: Collection[Pool],
+        seen: Mapping[UUID, PoolNodes],
+        kept: Mapping[UUID, Mapping[str, int]] | None = None,
+    ) -> Nodes:
+        """Make one from `seen`, the result of `nodes_of` for these pools, with or without runs.
+
+        `kept`: units kept for bookings, if they were already read.
+        """
+        kept = kept_for_bookings(pools) if kept is None else kept
+        return cls(seen, {pool.resource_name for pool in pools}, kept)
 
     def of(self, pool: Pool) -> list[Node]:
         return sorted(self.seen[pool.pk].nodes, key=lambda node: natural(node.name))
@@ -169,8 +178,7 @@ class Nodes:
         place = (pool.cluster_id, node.name, pool.resource_name)
         gpus = self.gpus.get((node.cluster_id, node.name), [])
         offered = offered_units(node, pool)
-        is_admin = viewer.actor.is_admin
-        label = node.name if is_admin else _("node %(number)s") % {"number": number}
+        label = self._label(place, node, number, viewer)
         by_card = cards_of(pool, node, gpus, offered)
         # Where pods are given parts of cards, these are known from the pods.
         held = {} if sharing.of(pool).by_card or by_card is None else shares_held(gpus)
@@ -182,11 +190,19 @@ class Nodes:
             broken=withdrawn_units(node, pool),
             held=[*self._by_claims(place, node, viewer, held), *self._by_pods(place, held)],
             units_per_gpu=pool.units_per_gpu,
-            kept=self.kept.get((pool.pk, node.name), 0),
+            kept=self.kept.get(pool.pk, {}).get(node.name, 0),
             cards=by_card,
             reports={gpu.uuid: self.texts.report_on(gpu) for gpu in gpus},
             why=why_unwell(node, label) if trouble == Trouble.UNWELL else "",
         )
+
+    def _label(self, place: Place, node: Node, number: int, viewer: Viewer) -> str:
+        """Admins read names of nodes. Others read a number, and the name where a run of their tenants says it too."""
+        if viewer.actor.is_admin:
+            return node.name
+        if any(viewer.knows(one.claim) for one in self.claims[place]):
+            return _("node %(number)s (%(name)s)") % {"number": number, "name": node.name}
+        return _("node %(number)s") % {"number": number}
 
     def _by_claims(
         self, place: Place, node: Node, viewer: Viewer, held: Mapping[Pod, Shares]
@@ -304,15 +320,6 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
         when=forecast_in_words(claim, timezone.now()) if knows else "",
         nodes=claim.members,
     )
-
-
-def _kept_for_bookings(pools: Iterable[Pool]) -> dict[tuple[UUID, str], int]:
-    """Return the units that a pass keeps free for bookings that have begun, by pool and node name."""
-    running = Booking.objects.filter(Booking.in_state(Booking.State.RUNNING))
-    begun = set(running.values_list("pool", flat=True))
-    queues: dict[Pool, tuple[Claim, ...]] = {pool: () for pool in pools if pool.pk in begun}
-    states = pool_state.read_all(queues) if queues else {}
-    return {(pool, node): units for pool, state in states.items() for node, units in kept_now(state).items()}
 
 
 HOLDING = (

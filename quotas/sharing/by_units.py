@@ -8,6 +8,7 @@ from math import ceil
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.text import in_gib
 from quotas.models import Pool
 
 from .strategy import DEDICATED, NO_GPU, PodParts, Portion, Strategy, memory_unknown, refused
@@ -49,8 +50,8 @@ class ByUnits(Strategy):
         units = self._units(pool, gpus) if gpus is not None else by_memory
         most = self.most_units(pool)
         if by_memory > units:
-            text = _("That much of this pool has %(mib)d MiB of GPU memory. Ask for more GPUs.")
-            raise refused("gpu_memory_mib", text % {"mib": (each_mib or 0) * units})
+            text = _("That much of this pool has %(amount)s of GPU memory. Request more GPUs.")
+            raise refused("gpu_memory_mib", text % {"amount": in_gib((each_mib or 0) * units)})
         if most is not None and units > most:
             raise refused("gpus" if gpus is not None else "gpu_memory_mib", self.gives(pool))
         return Portion(units)

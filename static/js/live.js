@@ -72,6 +72,7 @@ for (const letGo of ["pointerup", "pointercancel"]) {
 }
 
 let focused;
+let anchor; // first row of a list on the screen, and how far down: it stays there, whatever comes above it
 
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   if (detail.target.matches("[hx-trigger*='refresh']") && performance.now() - pressedAt < longestPress) {
@@ -79,6 +80,9 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     refresh(); // it is fetched again
     return;
   }
+  const rows = scrollY > 0 ? detail.target.querySelectorAll("article[id], tr[id]") : [];
+  const row = [...rows].find((one) => one.getBoundingClientRect().bottom > 0);
+  anchor = row && { id: row.id, top: row.getBoundingClientRect().top };
   focused = detail.target.contains(document.activeElement) ? known(document.activeElement) : undefined;
 });
 
@@ -89,6 +93,9 @@ document.addEventListener("htmx:afterSwap", ({ detail }) => {
     const same = [...detail.elt.querySelectorAll(focusable)].find((part) => known(part) === focused);
     same?.focus({ preventScroll: true });
   }
+  const row = anchor && document.getElementById(anchor.id);
+  if (row) scrollBy({ top: row.getBoundingClientRect().top - anchor.top, behavior: "instant" });
+  anchor = undefined;
   say(detail.elt);
 });
 

@@ -53,6 +53,13 @@ document.addEventListener("click", (click) => {
   }
 });
 
+// --- One box for all boxes of a form
+
+document.addEventListener("change", ({ target }) => {
+  if (!("chooseAll" in target.dataset)) return;
+  for (const box of target.form.elements) if (box.name === "chosen") box.checked = target.checked;
+});
+
 // A fragment that comes anew keeps what the reader had unfolded.
 let unfolded = [];
 document.addEventListener("htmx:beforeSwap", (swap) => {

@@ -10,7 +10,11 @@ document.addEventListener("htmx:afterSwap", (swap) => {
   dialog.showModal();
 });
 
-dialog.addEventListener("close", () => document.getElementById(asker)?.focus());
+// An item of a menu is hidden by now: its menu takes the focus.
+dialog.addEventListener("close", () => {
+  const part = document.getElementById(asker);
+  (part?.closest("details.menu")?.querySelector("summary") ?? part)?.focus();
+});
 
 dialog.addEventListener("click", (click) => {
   if (!click.target.closest("[data-cancel]")) return;

@@ -10,12 +10,14 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from accounts.access import Actor, roles_of
+from accounts.asking import ask
 from accounts.errors import SHOWN_IN_PLACE
 from accounts.models import Role, Tenant
 from accounts.rest.actors import actor_of
@@ -124,11 +126,19 @@ def one(request: HttpRequest, id: UUID) -> HttpResponse:
     return render(request, "storage/connection.html", context, status=status)
 
 
+@never_cache
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
     found = connections.get(actor, id)
+    if request.method == "GET":
+        title = _("Delete the connection “%(name)s” with its keys?") % {"name": found.name}
+        effects = [
+            _("What starts later cannot use it. The bucket and its files are not touched."),
+            _("What runs keeps its keys until it stops."),
+        ]
+        return ask(request, "volumes", reverse("connections"), title, effects, _("Delete"))
     connections.delete(actor, found)
     messages.success(request, _("“%(name)s” was deleted.") % {"name": found.name})
     return redirect("connections")

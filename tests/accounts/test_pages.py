@@ -150,6 +150,7 @@ def test_keys_and_tokens_of_others_cannot_be_removed(people: People) -> None:
     client = browser(people.bob)
     assert client.post(f"/profile/ssh-keys/{key.pk}/remove/").status_code == 404
     assert client.post(f"/profile/tokens/{token.pk}/revoke/").status_code == 404
+    assert client.get(f"/profile/tokens/{token.pk}/revoke/").status_code == 404
     assert SSHKey.objects.exists()
 
 
@@ -162,6 +163,8 @@ def test_a_new_token_is_shown_once(people: People) -> None:
     assert "no-store" in page["Cache-Control"]
     assert secret not in client.get("/profile/").text
     token = APIToken.objects.get(name="nightly")
+    assert client.get(f"/profile/tokens/{token.pk}/revoke/").context["title"] == "Revoke the token “nightly”?"
+    assert tokens.authenticate(secret) == token
     client.post(f"/profile/tokens/{token.pk}/revoke/")
     token.refresh_from_db()
     assert token.revoked_at is not None
@@ -169,6 +172,7 @@ def test_a_new_token_is_shown_once(people: People) -> None:
 
 def test_the_form_offers_only_what_the_person_may_have(people: People) -> None:
     page = browser(people.bob).get("/profile/").text
+    assert 'value="jobs"' in page
     assert 'value="admin"' not in page
     assert 'value="second"' not in page
     assert 'value="admin"' in browser(people.admin).get("/profile/").text

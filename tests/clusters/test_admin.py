@@ -15,8 +15,8 @@ from django.test import Client
 from accounts.models import AuditEntry, Tenant, User
 from clusters import doctor
 from clusters.api import Api
-from clusters.doctor.storage import DEFAULT_CLASS, is_default
 from clusters.models import Cluster
+from clusters.storage.classes import DEFAULT_CLASS, is_default
 from devcluster.serving import tls
 from quotas.models import Pool
 from tests.admin_forms import text_of

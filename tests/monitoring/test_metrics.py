@@ -12,6 +12,7 @@ from monitoring import sparks
 from monitoring.figures.series import Series
 from monitoring.models import AgentState
 from monitoring.panels import Row, row_of, said
+from monitoring.views import fitting
 from tests.cast import Cast
 from tests.monitoring.measured import measure
 from tests.shared.clients import browser, script
@@ -145,3 +146,19 @@ def test_a_line_has_a_gap_where_nothing_was_reported() -> None:
 )  # fmt: skip
 def test_figures_are_written_with_their_units(value: float | None, unit: str, words: str) -> None:
     assert said(value, unit) == words
+
+
+@pytest.mark.parametrize(
+    ("age", "phase", "window"),
+    [
+        (timedelta(minutes=3), Phase.READY, "15m"),
+        (timedelta(minutes=40), Phase.READY, "1h"),
+        (timedelta(hours=20), Phase.STARTING, "24h"),
+        (timedelta(days=3), Phase.READY, "run"),
+        (timedelta(minutes=40), Phase.STOPPED, "run"),
+        (None, Phase.WAITING, "1h"),
+    ],
+)
+def test_the_first_window_shows_the_whole_run(age: timedelta | None, phase: Phase, window: str) -> None:
+    now = timezone.now()
+    assert fitting(Workspace(phase=phase, started_at=now - age if age else None), now) == window

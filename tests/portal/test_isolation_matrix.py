@@ -42,6 +42,7 @@ ENDED_SESSIONS = ("deactivated", "signed out")
 # Tokens of bob with one scope.
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
+TEMPLATE = {"tenant": "demo", "name": "Week 3", "launch": {"image": "jupyter", "flavor": "a100-1"}}
 JOB = LAUNCH | {"command": ["true"]}
 VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
 FOREIGN = {"tenant": "demo", "owner": "bob", "name": "scans", "kind": "dataset", "persistent_volume": "pv-1"}
@@ -104,6 +105,11 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": Row("403 403 403 200 200 404 403 404", {"role": "viewer"}),
         "DELETE": Row("403 403 403 204 204 404 403 404"),
     },
+    "announcements/": {
+        "GET": EVERYBODY,
+        "POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body={"text": "New GPUs"}),
+    },
+    "announcements/<uuid:id>/": {"DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
     "clusters/": {"GET": ADMINS},
     "nodes/": {"GET": ADMINS},
@@ -120,6 +126,12 @@ API: dict[str, dict[str, Row]] = {
         "DELETE": Row("403 403 403 200 200 404 403 404"),
     },
     "images/": {"GET": EVERYBODY},
+    "templates/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", TEMPLATE)},
+    "templates/<uuid:id>/": {
+        "GET": SEEN,
+        "PATCH": Row("403 403 403 200 200 404 403 404", {"name": "new"}),
+        "DELETE": Row("403 403 403 204 204 404 403 404"),
+    },
     "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
     "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
     "workspaces/<uuid:id>/": {
@@ -138,6 +150,13 @@ API: dict[str, dict[str, Row]] = {
     "workspaces/<uuid:id>/clone/": {"POST": Row("202 403 202 202 202 404 403 404")},
     "workspaces/<uuid:id>/job/": {"POST": Row("201 403 201 201 201 404 403 404", {"command": ["true"]})},
     "workspaces/<uuid:id>/jupyter/": {"POST": replace(OWN, codes="201 403 403 403 403 404 403 404")},
+    "workspaces/<uuid:id>/apps/": {
+        "POST": Row("201 403 403 403 403 404 403 404", {"name": "Streamlit", "port": 8501}),
+    },
+    "workspaces/<uuid:id>/apps/<int:port>/": {
+        "PATCH": Row("200 403 403 403 403 404 403 404", {"shared_with": "tenant"}),
+        "DELETE": Row("204 403 403 403 403 404 403 404"),
+    },
     "workspaces/<uuid:id>/metrics/": {"GET": SEEN},
     "jobs/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", JOB)},
     "jobs/<uuid:id>/": {"GET": SEEN, "DELETE": MANAGED},
@@ -241,6 +260,9 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "api/schema/": (PUBLIC, ""),
     "api/docs/": (PAGE, NO_SUCH_METHOD),
     "help/causes/": (PAGE, PAGE),
+    "first-run/": ("403 403 403 403 200 403 302", "403 403 403 403 302 403 302"),  # what is left is to try it
+    "first-run/<slug:step>/": ("403 403 403 403 200 403 302", "403 403 403 403 422 403 302"),
+    "help/guide/<slug:name>/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is none of that name
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
@@ -268,9 +290,9 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "sign-out/": ("405 405 405 405 405 405 405", TO_PROFILE),
     "profile/": (PAGE, PAGE),
     "profile/ssh-keys/": (TO_PROFILE, REFUSED_FORM),
-    "profile/ssh-keys/<uuid:id>/remove/": (TO_PROFILE, "302 404 404 404 404 404 302"),
+    "profile/ssh-keys/<uuid:id>/remove/": ("200 404 404 404 404 404 302", "302 404 404 404 404 404 302"),
     "profile/tokens/": (TO_PROFILE, REFUSED_FORM),
-    "profile/tokens/<uuid:id>/revoke/": (TO_PROFILE, "302 404 404 404 404 404 302"),
+    "profile/tokens/<uuid:id>/revoke/": ("200 404 404 404 404 404 302", "302 404 404 404 404 404 302"),
     "profile/preferences/": (TO_PROFILE, TO_PROFILE),
     "profile/language/": (TO_PROFILE, TO_PROFILE),
     "profile/sign-out-everywhere/": (TO_PROFILE, TO_PROFILE),
@@ -290,11 +312,14 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "notices/unsubscribe/<str:token>/": (PUBLIC, PUBLIC),
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
-    "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
+    "launch/templates/": (NO_SUCH_METHOD, "422 200 422 422 422 422 302"),  # as launch/
+    "launch/templates/<uuid:id>/delete/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
+    "add-ssh-key/": (PAGE, REFUSED_FORM),
     "jobs/": (PAGE, NO_SUCH_METHOD),
     "jobs/new/": (PAGE, "422 200 422 422 422 422 302"),
     "jobs/new/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "jobs/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such action
+    "workspaces/bulk/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),
     "jobs/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/parts/": (SEEN_PAGE, NO_SUCH_METHOD),
     "jobs/<uuid:id>/stop-rest/": (MANAGED_PAGE, "200 403 403 200 200 404 302"),  # it asks which
@@ -309,7 +334,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "alerts/routes/<uuid:id>/<str:verb>/": (NO_SUCH_METHOD, "404 404 404 302 302 404 302"),
     "connections/": (PAGE, REFUSED_FORM),
     "connections/<uuid:id>/": ("200 404 404 404 404 404 302", "422 404 404 404 404 404 302"),
-    "connections/<uuid:id>/delete/": (NO_SUCH_METHOD, "302 404 404 404 404 404 302"),
+    "connections/<uuid:id>/delete/": ("200 404 404 404 404 404 302", "302 404 404 404 404 404 302"),
     "volumes/": (PAGE, REFUSED_FORM),
     "volumes/<uuid:id>/": (SEEN_PAGE, "422 403 403 422 422 404 302"),
     "volumes/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
@@ -334,6 +359,11 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/metrics/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/gauges/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/apps/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
+    "workspaces/<uuid:id>/apps/<int:port>/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
+    # Who gets into an app that is shared: tests/workspaces/ways_in/test_gateway_apps.py
+    "workspaces/<uuid:id>/apps/<int:port>/open/": ("302 403 403 403 403 404 302", NO_SUCH_METHOD),
     "workspaces/<uuid:id>/clone/": (NO_SUCH_METHOD, "302 403 302 302 302 404 302"),
     "workspaces/<uuid:id>/settings/": (SEEN_PAGE, "422 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/instead/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),

@@ -12,6 +12,7 @@ from django.urls import path
 from accounts.access import not_there
 from accounts.errors import Conflict, NotSignedIn
 from accounts.trail import audit
+from portal.middleware import page_above
 from portal.urls import urlpatterns as real
 
 FAILURES = {
@@ -51,6 +52,13 @@ def test_a_refusal_is_a_page_that_says_what_happened(db: None, how: str, status:
     assert answer.status_code == status
     assert words in answer.content.decode()
     assert "hunter2" not in answer.content.decode()
+
+
+def test_the_address_of_a_form_leads_a_person_to_the_page_above_it_and_refuses_a_script() -> None:
+    assert page_above("/tenants/demo/members/bob/") == "/tenants/demo/members/"
+    assert page_above("/workspaces/bulk/") == "/"
+    assert Client().get("/sign-out/", headers={"Accept": "text/html,*/*;q=0.8"})["Location"] == "/"
+    assert Client().get("/sign-out/", headers={"Accept": "*/*"}).status_code == 405
 
 
 def test_who_is_not_signed_in_is_led_there_and_back() -> None:

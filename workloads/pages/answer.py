@@ -17,9 +17,10 @@ from accounts.models import Tenant
 from quotas.accounting import budgets
 from quotas.queries import limits_for, pools_for
 from storage.mounts import foreseen
+from workloads import drivers
 from workloads.repositories import holds_credentials, without_credentials
 from workloads.sizes.estimate import Alternative, estimate
-from workloads.sizes.sizing import Found, found, resolve
+from workloads.sizes.sizing import Found, Size, found, resolve
 
 from .bodies import curl
 from .forms import FIND, FINDING, MIB_PER_GIB, WorkloadForm
@@ -40,6 +41,7 @@ def live_answer(actor: Actor, tenant: Tenant, form: WorkloadForm, root: str) -> 
         "leaves_credentials_out": holds_credentials(str(form["repository"].value() or "")),
         "finds": form.finds,
         "page": reverse(form.page),
+        "name_faults": form.name_faults,
     }
     if not form.chosen_flavor:
         return context
@@ -54,6 +56,7 @@ def live_answer(actor: Actor, tenant: Tenant, form: WorkloadForm, root: str) -> 
     minutes = form.cleaned_data.get("max_runtime_minutes")
     mounts = form.mounts()
     try:
+        old_drivers = driver_warning(form, size)
         needs = foreseen.needs(actor, tenant, size.pool.cluster, mounts, form.own_paths)
     except Invalid as refusal:
         return context | {"fault": fault_of(refusal)}
@@ -64,11 +67,21 @@ def live_answer(actor: Actor, tenant: Tenant, form: WorkloadForm, root: str) -> 
     return context | {
         "forecast": forecast,
         "waits_for": form.waits_for if forecast["admissible"] else 0,
+        "old_drivers": old_drivers,
         "size": size,
         "found": choices(pools[:MOST_FOUND], form, root),
         "pool": form.pools.get(size.pool.slug) or pools_for(actor, [size.pool])[0],
         "alternatives": offered(others, tenant),
     }
+
+
+def driver_warning(form: WorkloadForm, size: Size) -> str:
+    """Return a sentence if some nodes of the pool are too old for the image. Raise Invalid if all are."""
+    image, seen = form.chosen_image, form.pool_nodes.get(size.pool.pk)
+    if image is None:
+        return ""
+    found = drivers.refuse_too_old(image, size.pool, size.units, seen.nodes if seen else None)
+    return drivers.warning(image, size.pool, found)
 
 
 def fault_of(refusal: Invalid) -> str:

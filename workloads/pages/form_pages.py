@@ -18,10 +18,11 @@ from accounts.tenancy import current_tenant
 from storage import connections
 from storage.mounts import choosing
 from workloads.models import Image
-from workloads.sizes.choices import PoolChoice, launch_tenants, pool_choices
+from workloads.sizes.choices import PoolChoice, best_now, launch_tenants, pool_choices, with_room_first
+from workloads.sizes.estimate import Alternative
 
 from . import prefill
-from .answer import live_answer
+from .answer import fills, live_answer
 from .forms import WorkloadForm
 
 Form = TypeVar("Form", bound=WorkloadForm)
@@ -29,11 +30,15 @@ Form = TypeVar("Form", bound=WorkloadForm)
 
 @dataclass(frozen=True)
 class Beginning:
-    """First values of a form. `is_copy`: of something that the link names. `context`: what the page says about that."""
+    """First values of a form. `is_copy`: of something that the link names. `context`: what the page says about that.
+
+    `is_last`: of what the person started last; its size gives way to one that starts now.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     is_copy: bool = False
+    is_last: bool = False
     context: dict[str, Any] = field(default_factory=dict)
 
 
@@ -49,8 +54,12 @@ class FormPage(Generic[Form]):
     begin: Callable[[Actor, Mapping[str, str]], Beginning]
     submit: Callable[[Actor, Form], str]
     done: str  # name of the page to go to
+    more: Callable[[Actor], Mapping[str, Any]] = lambda _actor: {}  # for the template
 
-    def respond(self, request: HttpRequest) -> HttpResponse:
+    def respond(
+        self, request: HttpRequest, instead: Callable[[Actor, Form], str] | None = None
+    ) -> HttpResponse:
+        """Show the form, or do what it asks for. `instead`: do this with a valid form; it returns an address."""
         actor = actor_of(request)
         tenants = launch_tenants(request)
         if not tenants:
@@ -58,16 +67,19 @@ class FormPage(Generic[Form]):
         if request.method == "GET":
             return self._empty(request, actor, tenants)
         tenant = among(tenants, request.POST.get("tenant"))
-        pools = pool_choices(actor, tenant)
+        pools = with_room_first(pool_choices(actor, tenant), tenant, actor.user)
         form = self.form(request.POST, {}, **self._offered(actor, tenants, pools))
         only_looks = "look" in request.POST  # the button for people without scripts
         if form.is_valid() and not only_looks:
             try:
+                if instead:
+                    return redirect(instead(actor, form))
                 return redirect(self.done, id=self._once(actor, form, request))
             except SHOWN_IN_PLACE as refusal:
                 form.refuse(refusal)
         context = {"form": form, "pools": pools, "tenants": tenants, "refused": not only_looks}
-        return self._page(request, actor, tenant, form, context, status=200 if only_looks else 422)
+        context |= live_answer(actor, tenant, form, root_of(request)) | {"did_instead": bool(instead)}
+        return self._page(request, actor, context, status=200 if only_looks else 422)
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """Forecast for the form as it is filled in now. By POST: typed values do not belong in a log of addresses."""
@@ -87,15 +99,29 @@ class FormPage(Generic[Form]):
         if chosen and not first.is_copy:
             wanted.insert(1, chosen.slug)
         tenant = among(tenants, *wanted)
-        pools = pool_choices(actor, tenant)
+        pools = with_room_first(pool_choices(actor, tenant), tenant, actor.user)
         offered = self._offered(actor, tenants, pools)
-        form = self.form(None, first.values | {"tenant": tenant.slug}, **offered)
+        best = best_now(pools)
+        values = {"flavor": best.slug if best else None} | first.values | {"tenant": tenant.slug}
+        form = self.form(None, values, **offered)
         notes = first.notes + prefill.fill_in(form, link, pools, request.GET.getlist("env"))
+        answer = self._as_sent(request, actor, tenant, form, offered)
+        context: dict[str, Any] = {}
+        if first.is_last and not {"flavor", "pool"} & link.keys() and (instead := starting_now(answer)):
+            context = {"waiting_size": answer["size"], "instead_of_last": instead.size}
+            form = self.form(None, dict(form.initial) | fills(instead), **offered)
+            answer = self._as_sent(request, actor, tenant, form, offered)
+        context |= {"form": form, "pools": pools, "tenants": tenants, "notes": notes}
+        context |= first.context | {"by_link": prefill.describes_all(link)}
+        return self._page(request, actor, context | answer)
+
+    def _as_sent(
+        self, request: HttpRequest, actor: Actor, tenant: Tenant, form: Form, offered: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the answer to the form as it would be sent."""
         asked = self.form(form.untouched(), {}, **offered)
         asked.is_valid()
-        context = {"form": form, "pools": pools, "tenants": tenants, "notes": notes}
-        context |= first.context | {"by_link": prefill.describes_all(link)}
-        return self._page(request, actor, tenant, asked, context)
+        return live_answer(actor, tenant, asked, root_of(request))
 
     def _offered(self, actor: Actor, tenants: list[Tenant], pools: list[PoolChoice]) -> dict[str, Any]:
         """Return what a form offers: read once for the form and for the form as it would be sent."""
@@ -117,18 +143,22 @@ class FormPage(Generic[Form]):
         return done_once(actor.user, request.POST, work) if form.cleaned_data.get("once") else work()
 
     def _page(
-        self,
-        request: HttpRequest,
-        actor: Actor,
-        tenant: Tenant,
-        asked: Form,
-        context: dict[str, Any],
-        status: int = 200,
+        self, request: HttpRequest, actor: Actor, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
-        """Render the whole page. `asked` is the form as it would be sent."""
-        answer = live_answer(actor, tenant, asked, root_of(request))
-        more = {"section": self.section, "same": self.same}
-        return render(request, self.template, more | context | answer, status=status)
+        more = {"section": self.section, "same": self.same, **self.more(actor)}
+        return render(request, self.template, more | context, status=status)
+
+
+def starting_now(answer: dict[str, Any]) -> Alternative | None:
+    """Return the nearest size that starts now, with a GPU if one is asked for; None if the asked one does, too."""
+    forecast, size = answer.get("forecast"), answer.get("size")
+    if not forecast or forecast["starts_now"]:
+        return None
+    others: list[Alternative] = [one["other"] for one in answer["alternatives"]]
+    return next(
+        (one for one in others if one.minutes is None and bool(one.size.units) == bool(size and size.units)),
+        None,
+    )
 
 
 def among(tenants: list[Tenant], *wanted: str | None) -> Tenant:

@@ -148,7 +148,8 @@ class WorkloadForm(forms.Form):
         label=_("Name"),
         max_length=63,
         help_text=_("1 to 63 letters, digits, dots, dashes and spaces. You can change it later."),
-        widget=plain_text(),
+        # Its faults are said while it is typed, too.
+        widget=plain_text(**{"aria-describedby": "id_name_helptext id_name_error"}),
     )
     volumes = forms.MultipleChoiceField(
         label=_("Volumes"),
@@ -323,6 +324,19 @@ class WorkloadForm(forms.Form):
         return choosing.of_choices(self.offers, self.cleaned_data.get("volumes", ()))
 
     @property
+    def name_faults(self) -> list[str]:
+        """Faults of the name, for a form that is still filled in: an empty name is none yet."""
+        if not self["name"].value():
+            return []
+        if faults := [str(error) for error in self.errors.get("name", [])]:
+            return faults
+        return [gettext("Already taken.")] if self.is_taken(self.cleaned_data["name"]) else []
+
+    def is_taken(self, name: str) -> bool:
+        """Return True if the person has another of this name."""
+        return False
+
+    @property
     def waits_for(self) -> int:
         """Number of others that have to be over before it enters the queue."""
         return 0
@@ -333,9 +347,13 @@ class WorkloadForm(forms.Form):
         return 1
 
     @property
+    def chosen_image(self) -> Image | None:
+        return next((image for image in self.images if image.slug == self.cleaned_data.get("image")), None)
+
+    @property
     def own_paths(self) -> list[str]:
         """Paths at which the chosen image has its home."""
-        return [image.home for image in self.images if image.slug == self.cleaned_data.get("image")]
+        return [self.chosen_image.home] if self.chosen_image else []
 
     def common(self) -> dict[str, Any]:
         """Fields of a LaunchSpec or JobSpec that a valid form has."""

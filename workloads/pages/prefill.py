@@ -28,7 +28,7 @@ from .forms import FIND, FINDING, MIB_PER_GIB, WorkloadForm
 
 FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 # Names that choose the first values; `tenant` and `pool` are read before the form is made.
-OTHERS = ("again", "workspace", "job", "fresh", "pool", "env")
+OTHERS = ("again", "workspace", "job", "template", "fresh", "pool", "env")
 # A link with one of these describes all: nothing of what the reader did last may get into it.
 WHOLE = frozenset({"image", "repository", "env", "command", "notebook", "sweep"})
 MOST_NOTES = 8
@@ -104,9 +104,9 @@ def fill_in(
             except forms.ValidationError as error:
                 notes.append(_in_vain(form, name, link[name], error))
     if "pool" in link and "flavor" not in link:
-        flavors = next((choice.flavors for choice in pools if choice.pool["slug"] == link["pool"]), None)
-        if flavors:
-            form.initial["flavor"] = flavors[0].slug
+        chosen = next((choice for choice in pools if choice.pool["slug"] == link["pool"]), None)
+        if chosen:
+            form.initial["flavor"] = (chosen.starts_now or chosen.flavors[0]).slug
         else:
             notes.append(
                 _("There is no pool “%(pool)s” with ready-made sizes.") % {"pool": _quoted(link["pool"])}

@@ -24,13 +24,13 @@ from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
 from storage.mounts import foreseen
 from workloads.figures import moment
-from workloads.models import Image
+from workloads.models import ORDERINGS, Image
 from workloads.sizes.estimate import estimate
 from workspaces import access
 from workspaces.gateway.scripts import hand_out
 from workspaces.launch.clone import clone
 from workspaces.launch.launch import check, launch
-from workspaces.models import Desired, Event, Phase, Workspace
+from workspaces.models import SEARCHED, Desired, Event, Phase, Workspace
 from workspaces.runs import changes, idleness, lifecycle, lifetime
 
 from .representation import event_json, with_related, workspace_json, workspaces_json
@@ -91,7 +91,8 @@ class WorkspacesView(ListView):
     serializer_class = WorkspaceShape
     queryset = Workspace.objects.none()
     filterset_class = WorkspaceFilter
-    search_fields = ("name", "image__slug", "node")
+    search_fields = SEARCHED
+    orderings = ORDERINGS
 
     def get_queryset(self) -> QuerySet[Workspace]:
         return with_related(access.visible(actor_of(self.request))).filter(deleted_at__isnull=True)
@@ -278,7 +279,7 @@ class ImagesView(ListView):
     serializer_class = ImageShape
     queryset = Image.objects.filter(is_active=True)
     filterset_fields = ("slug", "name")
-    search_fields = ("slug", "name", "description")
+    search_fields = ("slug", "name", "description", "version", "cuda_version", "frameworks")
     keyset = ("slug", "id")
 
     @extend_schema(

@@ -1,6 +1,7 @@
 """JSON of workspaces and events for the API, the websockets and the pages. From rows alone, never the cluster.
 
-The private parts of a workspace (Jupyter link, SSH endpoint, environment, repository) are for its owner alone.
+The private parts of a workspace (Jupyter link, SSH endpoint, its own apps, environment, repository) are for its owner
+alone.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from workloads.sizes.sizing import Size
 from workspaces.access import is_own
 from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
+from workspaces.state import declared, jupyter, story
 from workspaces.state import settings as next_settings
-from workspaces.state import story
+from workspaces.state.declared import App
 
 from . import ssh_config
 from .ssh_config import Jump
@@ -124,7 +126,7 @@ def _workspace_json(
             "total": len(STEPS),
             "since": moment(workspace.step_since),
         },
-        "endpoints": endpoints(workspace, jump) if own else {"jupyter": None, "ssh": None},
+        "endpoints": endpoints(workspace, jump) if own else shared_endpoints(workspace),
         "failure": failure_json(workspace.failure),
         "problem": problem_json(workspace),
         "node": workspace.node or None,
@@ -227,10 +229,30 @@ def explained(code: str, data: Json) -> Json:
 
 def endpoints(workspace: Workspace, jump: Jump | None = None) -> Json:
     """Link to Jupyter and address of SSH; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`."""
+    apps = [app_json(workspace, app) for app in declared.apps_of(workspace)]
     if workspace.phase != Phase.READY or not workspace.host:
-        return {"jupyter": None, "ssh": None}
+        return {"jupyter": None, "ssh": None, "apps": apps}
     link = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"
-    return {"jupyter": link if hosts.jupyter_of(workspace) else None, "ssh": ssh_endpoint(workspace, jump)}
+    jupyter_link = link if hosts.jupyter_of(workspace) else None
+    return {"jupyter": jupyter_link, "ssh": ssh_endpoint(workspace, jump), "apps": apps}
+
+
+def shared_endpoints(workspace: Workspace) -> Json:
+    """What others in the tenant may open: its shared apps."""
+    apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared]
+    return {"jupyter": None, "ssh": None, "apps": apps}
+
+
+def app_json(workspace: Workspace, app: App) -> Json:
+    """App with its link, which is None while it cannot be opened."""
+    link = f"{settings.BASE_URL}{reverse('workspace-app-open', args=[workspace.pk, app.port])}"
+    can_open = hosts.is_on() and jupyter.address(workspace) != ""
+    return {
+        "name": app.name,
+        "port": app.port,
+        "url": link if can_open else None,
+        "shared_with": app.shared_with,
+    }
 
 
 def ssh_endpoint(workspace: Workspace, jump: Jump | None) -> Json | None:

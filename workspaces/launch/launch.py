@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, tenant_by_slug
+from accounts.announcements.showing import refuse_in_maintenance
 from accounts.errors import Conflict, Invalid, Refusal
 from accounts.locks import locked
 from accounts.models import Tenant, User
@@ -23,14 +24,15 @@ from storage import connections
 from storage.models import Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
-from workloads import longest
+from workloads import drivers, longest
 from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.access import require_launch
 from workspaces.models import Phase, Step, Workspace, WorkspaceSecret
-from workspaces.state import runs
+from workspaces.state import declared, runs
+from workspaces.state.declared import App
 from workspaces.state.live import announce, write_events
 from workspaces.state.story import add_event
 
@@ -60,6 +62,7 @@ class LaunchSpec:
     volumes: Sequence[MountWish] = ()
     connections: Sequence[UUID] = ()
     exposition: Exposition | None = None
+    apps: Sequence[App] = ()
     settings_of: Workspace | None = None  # source of a clone, named in an event
     with_files: bool = (
         False  # a copy of the source's home and disk, instead of the person's home and an empty disk
@@ -75,6 +78,7 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
     tenant = tenant_by_slug(actor, spec.tenant)
     try:
         with transaction.atomic():
+            refuse_in_maintenance(actor)
             _lock(actor, tenant)
             refuse_unfair(actor, spec.priority)
             image, size = check(tenant, spec)
@@ -104,11 +108,14 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     fields |= check_disk(spec.disk_mib)
     fields |= check_repository(spec.repository)
     fields |= check_env(spec.env, spec.secret_env)
+    fields |= declared.check(spec.apps)
     if fields or image is None:
         raise Invalid(
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
         )
-    return image, resolve(tenant, spec.size)
+    size = resolve(tenant, spec.size)
+    drivers.refuse_too_old(image, size.pool, size.units)
+    return image, size
 
 
 def offered_image(slug: str) -> Image | None:
@@ -168,6 +175,7 @@ def _write(
         max_runtime_minutes=spec.max_runtime_minutes,
         idle_minutes=spec.idle_minutes,
         notify=spec.notify,
+        apps=declared.kept(spec.apps),
         **Exposition.fields(spec.exposition),
         phase=Phase.WAITING,
         step=Step.REQUEST,

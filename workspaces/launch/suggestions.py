@@ -9,10 +9,8 @@ from typing import Any
 
 from accounts.access import Actor
 from accounts.models import Tenant
-from quotas.estimates import Estimator
-from quotas.models import Flavor
 from workloads.models import Image
-from workloads.sizes.sizing import Size
+from workloads.sizes.choices import best_now, pool_choices, with_room_first
 from workspaces.models import Workspace
 
 ADJECTIVES = (
@@ -36,22 +34,23 @@ def friendly_name(actor: Actor) -> str:
     return secrets.choice(free) if free else f"workspace-{len(taken) + 1}"
 
 
+def is_taken(actor: Actor, tenant: str, name: str) -> bool:
+    """Return True if the person has a workspace of this name in the tenant with this slug."""
+    mine = Workspace.objects.filter(owner=actor.user, tenant__slug=tenant, deleted_at__isnull=True)
+    return mine.filter(name=name).exists()
+
+
 def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
-    """Suggest a first launch: the smallest size with a GPU that starts now, else the smallest that starts now."""
+    """Suggest a first launch: the size that the launch form preselects, in the first tenant in which one starts now."""
     image = Image.objects.filter(is_active=True).first()
-    flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
-    flavors.sort(
-        key=lambda flavor: (flavor.units == 0, flavor.pool.gpus(flavor.units), flavor.cpu_millicores)
-    )
-    looks = Estimator()
-    for tenant in tenants[:MOST_TRIED]:
-        for flavor in flavors:
-            if image and looks.starts_now(Size.of_flavor(flavor).asked_by(tenant, actor.user)):
-                return {
-                    "once": uuid.uuid4(),
-                    "tenant": tenant,
-                    "image": image,
-                    "flavor": flavor,
-                    "name": friendly_name(actor),
-                }
+    for tenant in tenants[:MOST_TRIED] if image else ():
+        flavor = best_now(with_room_first(pool_choices(actor, tenant), tenant, actor.user))
+        if flavor:
+            return {
+                "once": uuid.uuid4(),
+                "tenant": tenant,
+                "image": image,
+                "flavor": flavor,
+                "name": friendly_name(actor),
+            }
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -12,16 +13,21 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseForbidden
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from accounts.access import Actor
+from accounts.access import Actor, role_in
 from accounts.errors import SHOWN_IN_PLACE, Refusal
+from accounts.models import Role
 from accounts.notices import inbox
 from accounts.rest.actors import actor_of
+from accounts.targets import safe_target
 from quotas import reasons
 from quotas.estimates import Estimator
+from quotas.models import Claim
 from storage.mounts import homes
 from workloads.logs.panel import Panel
 from workloads.models import Image
@@ -38,15 +44,17 @@ from workspaces.runs import idleness, lifecycle, lifetime
 from workspaces.runs.changes import place_at_stake
 from workspaces.state import jupyter, runs, settings
 
+from .forms_settings import AppForm
 from .same_launch import body_of_workspace
-from .timeline import start_took, timeline
+from .timeline import by_run, start_took, timeline
 
 EVENTS_SHOWN = 200
+LONGER_MINUTES = 120  # of the button “+2 h”
 ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
     "start": lifecycle.start,
     "stop": lifecycle.stop,
     "restart": lifecycle.restart,
-    "extend": lifetime.extend,
+    "extend": partial(lifetime.extend, minutes=LONGER_MINUTES),
     "keep-alive": idleness.keep_alive,
 }
 ASKED_FIRST = ("stop", "restart")
@@ -71,12 +79,13 @@ def workspace_page(
         "workspace": workspace,
         "shown": workspace_json(workspace, actor),
         "is_own": access.is_own(actor, workspace),
-        "may": what_may(actor, workspace),
+        "may": what_may(actor, workspace, role_in(actor, workspace.tenant)),
         "steps": timeline(workspace, events),
         "start_took": start_took(workspace, events),
         "raw": (workspace.failure or {}).get("data", {}).get("raw", ""),
-        "events": [(event, event_json(event)) for event in events],
         "has_ssh_key": actor.user.ssh_keys.exists(),
+        "apps_closed": apps_closed(workspace),
+        "app_form": AppForm(),
     }
     context |= what_waits(workspace) if context["is_own"] else {}
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
@@ -89,6 +98,9 @@ def workspace_page(
         code = context["shown"]["queue"]["reason"]["code"] if context["shown"]["queue"] else ""
         context["tied_by"] = homes.ties(workspace.pk) if code in reasons.TIED else None
     is_refresh = bool(request.headers.get("HX-Request"))  # takes #now alone, which no tab's own block is in
+    if tab == "activity" and not is_refresh:
+        claims = Claim.objects.in_bulk({event.run for event in events if event.run})
+        context["runs"] = by_run([(event, event_json(event)) for event in events], claims)
     if tab == "logs" and context["may"]["logs"] and not is_refresh:
         api = reverse("api-v1:workspace-logs", args=[workspace.pk])
         context["log"] = Panel(request, workspace.pk, socket=f"/ws/workspaces/{workspace.pk}/logs/", api=api)
@@ -99,6 +111,15 @@ def workspace_page(
     if not is_refresh:
         inbox.read_about(actor.user, workspace.pk)
     return render(request, f"workspaces/{tab}.html", context | more, status=status)
+
+
+def apps_closed(workspace: Workspace) -> str:
+    """Return why no app of it can ever be opened here; empty if nothing keeps them closed."""
+    if not hosts.is_on():
+        return _("Apps cannot be opened here: an admin has to set a domain for workspaces.")
+    if not workspace.image.offers_jupyter:
+        return _("Its apps cannot be opened: they need an image that offers Jupyter.")
+    return ""
 
 
 def what_waits(workspace: Workspace) -> dict[str, Any]:
@@ -116,13 +137,13 @@ def what_waits(workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
+def what_may(actor: Actor, workspace: Workspace, role: Role | None) -> dict[str, bool]:
     """Actions that make sense now for this person. The use cases decide; this only leaves out what they refuse."""
     is_there = workspace.desired != Desired.DELETED
-    reads_logs = access.may_manage(actor, workspace)
+    reads_logs = access.manages(role, is_own=access.is_own(actor, workspace))
     manages = is_there and reads_logs
     runs_own = manages and access.is_own(actor, workspace)
-    launches = reads_logs or access.may_launch(actor, workspace.tenant)
+    launches = role in access.LAUNCHES
     wanted = workspace.desired == Desired.RUNNING
     rests = workspace.phase in (Phase.STOPPED, Phase.FAILED) or not is_there
     return {
@@ -131,7 +152,9 @@ def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
         "restart": runs_own and wanted and workspace.phase in (Phase.READY, Phase.STARTING),
         "extend": manages and wanted and workspace.stops_at is not None,
         "delete": manages,
+        "apps": runs_own,
         "launch_again": rests and launches,
+        "clone": launches and not workspace.deleted_at,
         "run_as_job": is_there and launches,
         "logs": reads_logs,
     }
@@ -148,14 +171,24 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
     workspace = access.get(actor, id)
     if request.method == "GET":
         access.require_manage(actor, workspace)
-        if verb in ASKED_FIRST and what_may(actor, workspace)[verb]:
+        if verb in ASKED_FIRST and what_may(actor, workspace, role_in(actor, workspace.tenant))[verb]:
             return question(request, actor, workspace, verb)
     else:
         try:
-            ACTIONS[verb](actor, workspace)
+            changed = ACTIONS[verb](actor, workspace)
         except SHOWN_IN_PLACE as refusal:
             messages.error(request, f"{refusal.message} {refusal.hint}")
-    return redirect("workspace", id=id)
+        else:
+            if changed and verb == "extend":
+                workspace.refresh_from_db(fields=["stops_at"])
+                at = date_format(timezone.localtime(workspace.stops_at), "SHORT_DATETIME_FORMAT")
+                messages.success(request, _("It now runs until %(time)s.") % {"time": at})
+    return redirect(_back(request) or reverse("workspace", args=[id]))
+
+
+def _back(request: HttpRequest) -> str:
+    """Return the page that the question was asked from, if it was not the workspace's own."""
+    return safe_target(request) if "next" in request.GET or "next" in request.POST else ""
 
 
 def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
@@ -167,6 +200,7 @@ def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str
         "is_own": is_own,
         "is_changing": runs.is_changing(workspace),
         "made_for": homes.made_for(workspace.pk),
+        "back": _back(request),
     }
     return render(request, "workspaces/question.html", context)
 
@@ -186,7 +220,7 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
         messages.error(request, f"{refusal.message} {refusal.hint}")
         return redirect("workspace", id=id)
     messages.success(request, _("“%(name)s” is being deleted.") % {"name": workspace.name})
-    return redirect("workspaces")
+    return redirect(_back(request) or "workspaces")
 
 
 @never_cache
@@ -197,7 +231,7 @@ def open_jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
 
     Only for a person who opens it: pages of other workspaces are of the same site, so their requests carry the session.
     """
-    if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
+    if not is_followed(request):
         return HttpResponseForbidden()
     actor = actor_of(request)
     workspace = access.get(actor, id)
@@ -207,11 +241,23 @@ def open_jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
         return redirect("workspace", id=id)
     then = request.GET.get("next", "/lab")
     if hosts.is_on():
-        ticket = passes.hand_over(str(request.session.session_key), workspace)
-        way_in = hosts.way_in(id, request.get_host(), ticket=ticket, then=then)
-    else:
-        # /login redirects once and leaves a cookie; /lab would keep the ticket in the address bar
-        way_in = f"{address}login?{urlencode({'next': then, 'token': jupyter.ticket(workspace)})}"
-    answer = redirect(way_in)
+        return handed_over(request, hosts.Site(id), then)
+    # /login redirects once and leaves a cookie; /lab would keep the ticket in the address bar
+    return away(f"{address}login?{urlencode({'next': then, 'token': jupyter.ticket(workspace)})}")
+
+
+def is_followed(request: HttpRequest) -> bool:
+    """Return True if a person follows a link, and no page of a workspace fetches it."""
+    return request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+
+
+def handed_over(request: HttpRequest, site: hosts.Site, then: str) -> HttpResponse:
+    """Redirect to the site with a ticket for this browser."""
+    ticket = passes.hand_over(str(request.session.session_key), actor_of(request).user, site)
+    return away(hosts.way_in(site, request.get_host(), ticket=ticket, then=then))
+
+
+def away(address: str) -> HttpResponse:
+    answer = redirect(address)
     answer["Referrer-Policy"] = "no-referrer"
     return answer

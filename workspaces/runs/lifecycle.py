@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
+from accounts.announcements.showing import refuse_in_maintenance
 from accounts.errors import Conflict, Refusal
 from accounts.trail import audit
 from clusters.isolation.deciding import refuse_unknown
@@ -36,6 +37,7 @@ def start(actor: Actor, workspace: Workspace) -> bool:
     """Request a run: put a claim into the queue now, or as soon as the ending run has ended."""
     with allowed(actor, workspace, "start"):
         require_own(actor, workspace)
+        refuse_in_maintenance(actor)
     with audited_change(actor, workspace, "start") as row:
         require_own(actor, workspace)  # they may have been removed from the tenant meanwhile
         refuse_deleted(row)

@@ -12,6 +12,7 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 
+from accounts.text import in_gib
 from clusters import explain
 from quotas import reasons
 from workloads.pods.words import OF_VOLUMES, Line
@@ -23,7 +24,7 @@ from . import idle_words
 
 LINES: dict[str, Line] = {
     # The ten steps, reported when each is done.
-    "requested": Line(_("You requested “%(name)s”: %(size)s.")),
+    "requested": Line(_("Requested “%(name)s”: %(size)s.")),
     "restart_requested": Line(_("“%(name)s” restarts with the resources it already has.")),
     "waits_again": Line(_("“%(name)s” waits at the front of the queue to continue: %(size)s.")),
     "admitted": Line(_("%(pool)s has room: node %(node)s was chosen.")),
@@ -119,12 +120,19 @@ LINES: dict[str, Line] = {
     ),
     "metrics_changed": Line(_("Prometheus is told to read its metrics at port %(port)s, path %(path)s.")),
     "metrics_removed": Line(_("Prometheus is no longer told to read its metrics.")),
+    "app_added": Line(_("The app “%(app)s” at port %(port)s was added: only its owner can open it.")),
+    "app_renamed": Line(_("The app at port %(port)s is called “%(app)s”.")),
+    "app_shared": Line(_("Everyone in the tenant can open the app “%(app)s” at port %(port)s.")),
+    "app_private": Line(
+        _("The app “%(app)s” at port %(port)s is private again: only its owner can open it.")
+    ),
+    "app_removed": Line(_("The app “%(app)s” at port %(port)s was removed.")),
     "volumes_stay": Line(_("It keeps the volumes that it mounts.")),
-    "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
+    "disk_added": Line(_("A local disk of %(amount)s comes with its next start.")),
     "disk_left": Line(
         _("It gets a new, empty local disk, and can start on another node. “%(volume)s” stays under Storage.")
     ),
-    "disk_grown": Line(_("Its local disk grows to %(mib)s MiB.")),
+    "disk_grown": Line(_("Its local disk grows to %(amount)s.")),
     "lifetime_changed": Line(_("Its lifetime is %(span)s from now on.")),
     "lifetime_capped": Line(
         _("It runs for %(span)s at most from now on: an admin set that for its tenant."),
@@ -269,6 +277,8 @@ def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
     more: dict[str, Any] = {}
     if "until" in data:
         more["time"] = date_format(localtime(datetime.fromisoformat(data["until"])), "H:i T")
+    if "mib" in data:
+        more["amount"] = in_gib(data["mib"])
     if "minutes" in data:
         more["span"] = lifetime(data["minutes"])
     if "fields" in data:

@@ -11,12 +11,14 @@ from django import template
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
 from accounts.preferences import theme_of
+from accounts.text import in_gib
 from clusters import explain
 from quotas.pools.gpu_map import IN_PERCENT
 from quotas.scheduling import as_gpus
@@ -47,12 +49,7 @@ def icon(name: str) -> SafeString:
 @register.filter
 def mib(amount: int | None) -> str:
     """MiB as people say it: 512 MiB, 16 GiB, 1.5 TiB."""
-    value, unit = float(amount or 0), "MiB"
-    for larger in ("GiB", "TiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.1f}".removesuffix(".0") + f"\N{NO-BREAK SPACE}{unit}"
+    return in_gib(amount or 0)
 
 
 @register.filter
@@ -121,7 +118,8 @@ def _time(moment: datetime | None, kind: str, words: str) -> str | SafeString:
     if moment is None:
         return ""
     exact = moment.isoformat(timespec="seconds")
-    title = timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
+    local = timezone.localtime(moment)
+    title = date_format(local, "DATETIME_FORMAT") + local.strftime(":%S %Z")  # the format ends with minutes
     return format_html('<time datetime="{}" title="{}" data-{}>{}</time>', exact, title, kind, words)
 
 

@@ -13,7 +13,7 @@ from django.db.models import Model
 from accounts.credentials.secrets import Unreadable, rotated
 from accounts.locks import locked
 from accounts.models import IdempotentAnswer
-from clusters.models import Installation
+from clusters.models import Cluster, Installation
 from jobs.models import JobSecret
 from monitoring.models import AlertRoute
 from storage.models import Connection, FilesSession
@@ -25,6 +25,7 @@ FIELDS: dict[type[Model], tuple[str, ...]] = {
     WorkspaceSecret: ("jupyter_token", "host_key", "env"),
     JobSecret: ("env", "script"),
     Installation: ("ssh_jump_key",),
+    Cluster: ("kubeconfig",),
     FilesSession: ("token",),
     Connection: ("keys",),
     AlertRoute: ("address", "secret"),

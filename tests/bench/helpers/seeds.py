@@ -14,11 +14,12 @@ from accounts.access import Actor
 from accounts.credentials import ssh_keys
 from accounts.credentials import tokens as api_tokens
 from accounts.models import Membership, Role, Scope, Tenant, User
+from clusters.connections import api_for
 from clusters.models import Cluster, Installation, Node, PodUsage
 from monitoring.figures import thinning
 from monitoring.intake import tokens
-from portal.up.seed import pools_of
 from quotas.models import Claim, Quota
+from quotas.pools.founding import plans_of
 from tests.bench.helpers.crowd import make_crowd
 from tests.cast import make_cast
 from tests.shared.workspace_rows import make_many, make_workspace
@@ -66,7 +67,7 @@ def launches(people: int) -> tuple[str, list[str]]:
 
     Return a flavor, with one GPU or with none if the cluster has too few, and a token of each person.
     """
-    plans = pools_of(Cluster.objects.get())
+    plans = plans_of(api_for(Cluster.objects.get()))
     whole = (plan for plan in plans if plan.units_per_gpu == 1 and plan.total_gpus >= people)
     plan = next(whole, plans[-1])  # the last is without GPUs
     Quota.objects.filter(pool__slug=plan.slug).update(nominal_gpus=0, borrowing_limit_gpus=0)

@@ -49,10 +49,10 @@ def test_pages_of_the_list_follow_each_other(cast: Cast, bob: Client) -> None:
 
 def test_several_jobs_are_cancelled_after_a_question(cast: Cast, bob: Client) -> None:
     one, other = make_job(cast, cast.bob, "one"), make_job(cast, cast.bob, "other")
-    asked = {"verb": "cancel", "job": [str(one.pk), str(other.pk)], "next": "/jobs/"}
+    asked = {"verb": "cancel", "chosen": [str(one.pk), str(other.pk)], "next": "/jobs/"}
     answer = bob.post("/jobs/bulk/", asked)
     assert answer.status_code == 200
-    assert set(answer.context["jobs"]) == {one, other}
+    assert set(answer.context["rows"]) == {one, other}
     assert set(Job.objects.values_list("phase", flat=True)) == {"waiting"}
     answer = bob.post("/jobs/bulk/", asked | {"sure": "1"})
     assert answer.status_code == 302
@@ -61,14 +61,14 @@ def test_several_jobs_are_cancelled_after_a_question(cast: Cast, bob: Client) ->
 
 def test_a_bulk_action_leaves_jobs_of_others_alone(cast: Cast, bob: Client) -> None:
     hers, elsewhere = make_job(cast, cast.alice), make_job(cast, cast.carol)
-    asked = {"verb": "delete", "job": [str(hers.pk), str(elsewhere.pk), "nonsense"], "sure": "1"}
+    asked = {"verb": "delete", "chosen": [str(hers.pk), str(elsewhere.pk), "nonsense"], "sure": "1"}
     assert bob.post("/jobs/bulk/", asked).status_code == 302
     assert set(Job.objects.values_list("desired", flat=True)) == {"done"}
 
 
 def test_what_failed_is_retried_at_once(cast: Cast, bob: Client) -> None:
     job = end_in_rows(make_job(cast, cast.bob))
-    bob.post("/jobs/bulk/", {"verb": "retry-failed", "job": [str(job.pk)]})
+    bob.post("/jobs/bulk/", {"verb": "retry-failed", "chosen": [str(job.pk)]})
     job.refresh_from_db()
     assert job.phase == Phase.WAITING
 

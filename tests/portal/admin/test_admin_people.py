@@ -222,3 +222,58 @@ def test_what_one_admin_looks_at_is_not_told_to_another_who_looks_at_once(
     before = dict(vars(deed))
     assert deed.effects(cast.admin, [cast.bob.user])
     assert vars(deed) == before
+
+
+CSV = """username;email;role;tenant
+bob;;owner;demo
+dora;dora@example.org;member;demo
+dora;;viewer;second
+carol;;king;demo
+erin;;member;nowhere
+alice;;owner;demo
+"""
+
+
+def test_people_come_in_bulk_after_a_preview_of_each_line_and_once(cast: Cast, admin: Client) -> None:
+    page = admin.post(f"{PEOPLE}import/", {"text": CSV, "way": "password"})
+    fates = page.context["fates"]
+    assert [fate.does_something for fate in fates] == [True, True, True, False, False, False]
+    assert [bool(fate.refused) for fate in fates] == [False, False, False, True, True, False]
+    assert not User.objects.filter(username="dora").exists()
+
+    shown = {name: values[0] for name, values in hidden(page).items()}
+    done = admin.post(f"{PEOPLE}import/", shown)
+    password = done.context["passwords"]["dora"]
+    assert Client().login(username="dora", password=password)
+    assert password not in "".join(str(entry.data) for entry in AuditEntry.objects.all())
+    roles = dict(User.objects.get(username="dora").memberships.values_list("tenant__slug", "role"))
+    assert roles == {"demo": "member", "second": "viewer"}
+    assert cast.demo.memberships.get(user=cast.bob.user).role == "owner"
+
+    assert (
+        "nothing to do" in text_of(admin.post(f"{PEOPLE}import/", {"text": CSV, "way": "password"})).lower()
+    )
+    again = admin.post(f"{PEOPLE}import/", shown)  # sent twice: nothing is done that was not shown
+    assert again.context["has_changed"]
+
+
+@pytest.mark.parametrize("text", ["", "username,surprise\nbob,x", "\n\n", "x\n" * 201, '"' + "a" * 200_000])
+def test_a_text_that_is_no_list_of_people_is_refused(admin: Client, text: str) -> None:
+    assert admin.post(f"{PEOPLE}import/", {"text": text, "way": "password"}).context["form"].errors
+
+
+def test_deletion_names_what_goes_along_in_words(cast: Cast, admin: Client) -> None:
+    tokens.issue(cast.victor.user, "laptop", ["read"])
+    lines = admin.get(f"{PEOPLE}{cast.victor.user.pk}/delete/").context["deleted_objects"]
+    assert {"Person “victor”", "1 membership: victor · Demo", "1 API token: laptop"} <= set(lines)
+
+
+def test_deleted_workspaces_are_out_of_the_way_until_asked_for(cast: Cast, admin: Client) -> None:
+    make_workspace(cast, cast.bob, name="kept")
+    gone = make_workspace(cast, cast.bob, name="gone")
+    type(gone).objects.filter(pk=gone.pk).update(deleted_at="2026-01-01T00:00:00Z")
+    counts = [
+        admin.get(f"/admin/workspaces/workspace/{query}").context["cl"].result_count
+        for query in ("", "?deleted=yes", "?deleted=all")
+    ]
+    assert counts == [1, 1, 2]

@@ -155,6 +155,7 @@ def test_an_owner_books_on_the_calendar_and_finds_it_there(stage: Stage) -> None
     page = text_of(browser(stage.cast.alice).post("/bookings/", typed(), follow=True))
     assert "at most 2 of 8 GPUs booked at once" in page
     assert "class" in page
+    assert browser(stage.cast.bob).get("/bookings/").context["coming"] == Booking.objects.get()
 
 
 def test_other_tenants_see_booked_on_the_calendar(stage: Stage) -> None:

@@ -119,7 +119,7 @@ def test_a_share_of_hami_is_at_least_the_request_and_at_most_its_cards(
     ("of", "asked", "field", "said"),
     [
         (pool(), ("0.5", None), "gpus", "This pool gives whole GPUs. Ask for a multiple."),
-        (pool(), ("1", 100 * GIB), "gpu_memory_mib", "has 81920 MiB of GPU memory"),
+        (pool(), ("1", 100 * GIB), "gpu_memory_mib", "has 80\xa0GiB of GPU memory"),
         (pool("time-slicing"), ("0.3", None), "gpus", "This pool gives 1/4 of a GPU at a time."),
         (pool("time-slicing"), ("0", None), "gpus", "This pool gives 1/4 of a GPU at a time."),
         (pool("time-slicing", one_unit_each=True), ("0.5", None), "gpus", "Each gets one part at most."),

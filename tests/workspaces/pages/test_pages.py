@@ -53,7 +53,9 @@ def test_a_key_is_added_on_the_first_page(cast: Cast) -> None:
 
 
 def test_a_refused_key_says_what_to_do(cast: Cast) -> None:
-    response = browser(cast.bob).post("/add-ssh-key/", {"public_key": "nonsense"}, follow=True)
+    response = browser(cast.bob).post("/add-ssh-key/", {"public_key": "nonsense"})
+    assert response.status_code == 422
+    assert ">nonsense</textarea>" in response.content.decode()
     assert "ssh-keygen -t ed25519" in words(response)
     assert "This is not an OpenSSH public key." in words(response)
 
@@ -183,10 +185,11 @@ def test_a_workspace_that_stops_soon_is_extended(cast: Cast) -> None:
     soon = timezone.now() + timedelta(minutes=10)
     workspace = make_workspace(cast, cast.bob, stops_at=soon, max_runtime_minutes=240)
     bob = browser(cast.bob)
-    assert "Extend by 4 hours" in words(bob.get(f"/workspaces/{workspace.pk}/"))
-    bob.post(f"/workspaces/{workspace.pk}/extend/")
+    assert "+2 h" in words(bob.get(f"/workspaces/{workspace.pk}/"))
+    page = bob.post(f"/workspaces/{workspace.pk}/extend/", follow=True)
     workspace.refresh_from_db()
-    assert workspace.stops_at == soon + timedelta(minutes=240)
+    assert workspace.stops_at == soon + timedelta(minutes=120)
+    assert "It now runs until" in words(page)
 
 
 def test_a_key_is_added_on_the_page_that_needs_it(cast: Cast) -> None:
@@ -196,6 +199,7 @@ def test_a_key_is_added_on_the_page_that_needs_it(cast: Cast) -> None:
     assert "ssh-keygen -t ed25519" in words(page)
     sent = {"public_key": KEY, "next": f"/workspaces/{workspace.pk}/"}
     assert bob.post("/add-ssh-key/", sent)["Location"] == f"/workspaces/{workspace.pk}/"
+    cast.bob.user.ssh_keys.all().delete()
     assert bob.post("/add-ssh-key/", sent | {"next": "https://elsewhere.example/"})["Location"] == "/"
 
 

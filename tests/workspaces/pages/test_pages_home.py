@@ -16,7 +16,7 @@ from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_many, make_workspace
 from tests.workspaces.reading import words
-from workspaces.models import Phase
+from workspaces.models import Desired, Phase
 
 pytestmark = pytest.mark.django_db
 
@@ -113,6 +113,75 @@ def test_deleted_ones_are_found_by_their_own_person_alone(cast: Cast) -> None:
     assert "gone" in words(browser(cast.bob).get("/?show=deleted"))
     assert "gone" not in words(browser(cast.bob).get("/?show=everyone"))
     assert "gone" not in words(browser(cast.alice).get("/?show=deleted"))
+
+
+def names(answer: Any) -> list[str]:
+    return [workspace.name for workspace, *_ in answer.context["rows"]]
+
+
+def test_the_list_is_searched_filtered_and_sorted(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, name="b")
+    make_workspace(cast, cast.bob, Phase.STOPPED, name="a")
+    make_workspace(cast, cast.alice, name="c", node="gpu-9")
+    bob = browser(cast.bob)
+    assert names(bob.get("/?sort=name")) == ["a", "b"]
+    assert names(bob.get("/?phase=stopped")) == ["a"]
+    assert names(bob.get("/?search=B")) == ["b"]
+    assert names(bob.get("/?show=everyone&owner=Alice")) == ["c"]
+    assert names(bob.get("/?show=everyone&search=alice+gpu-9")) == ["c"]
+    assert names(bob.get("/?search=nothing")) == []
+    assert bob.get("/?phase=nonsense").status_code == 422
+    assert bob.get("/?cursor=forged").status_code == 302
+    api = bob.get("/api/v1/workspaces/?ordering=name&search=gpu-9&owner=alice&phase=ready").json()
+    assert [one["name"] for one in api["results"]] == ["c"]
+    assert [one["name"] for one in bob.get("/api/v1/workspaces/?ordering=name").json()["results"]] == [*"abc"]
+    assert bob.get("/api/v1/workspaces/?ordering=owner").json()["error"]["fields"].keys() == {"ordering"}
+
+
+def test_pages_follow_each_other_whatever_is_launched_meanwhile(cast: Cast) -> None:
+    for name in "abc":
+        make_workspace(cast, cast.bob, name=name)
+    bob = browser(cast.bob)
+    first = bob.get("/?limit=2")
+    assert names(first) == ["c", "b"]
+    make_workspace(cast, cast.bob, name="d")
+    assert names(bob.get(f"/?limit=2&cursor={first.context['following']}")) == ["a"]
+
+
+def test_several_are_stopped_after_a_question_and_others_are_left_alone(cast: Cast) -> None:
+    mine, stopped = make_workspace(cast, cast.bob), make_workspace(cast, cast.bob, Phase.STOPPED, name="off")
+    hers, elsewhere = make_workspace(cast, cast.alice), make_workspace(cast, cast.carol)
+    bob = browser(cast.bob)
+    asked = {
+        "verb": "stop",
+        "chosen": [row.pk for row in (mine, stopped, hers, elsewhere)],
+        "next": "/?sort=name",
+    }
+    answer = bob.post("/workspaces/bulk/", asked)
+    assert set(answer.context["rows"]) == {mine, stopped, hers}
+    mine.refresh_from_db()
+    assert mine.desired == Desired.RUNNING
+    assert bob.post("/workspaces/bulk/", asked | {"sure": "1"}).headers["Location"] == "/?sort=name"
+    for row, desired in ((mine, "stopped"), (hers, "running"), (elsewhere, "running")):
+        row.refresh_from_db()
+        assert row.desired == desired
+
+
+def test_a_row_offers_what_its_reader_may_do_and_comes_back_to_the_list(cast: Cast) -> None:
+    ready = make_workspace(cast, cast.bob)
+    offered = {
+        actor: browser(actor).get("/?show=everyone").context["rows"][0][2]
+        for actor in (cast.bob, cast.victor)
+    }
+    assert {verb for verb, may in offered[cast.bob].items() if may} >= {"stop", "restart", "delete", "clone"}
+    assert not any(offered[cast.victor].values())
+    bob = browser(cast.bob)
+    assert (
+        'value="/?phase=ready"'
+        in bob.get(f"/workspaces/{ready.pk}/stop/?next=/%3Fphase=ready").content.decode()
+    )
+    stopped = bob.post(f"/workspaces/{ready.pk}/stop/", {"next": "/?phase=ready"})
+    assert stopped.headers["Location"] == "/?phase=ready"
 
 
 def queries_of(path: str, actor: Any) -> int:

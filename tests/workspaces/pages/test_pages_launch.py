@@ -15,6 +15,7 @@ from quotas.models import Booking, Claim, Flavor, TenantLimit
 from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_flavor, make_workspace
+from tests.workspaces.launch.test_finding import pool as make_pool
 from tests.workspaces.reading import chosen, text_of, value_of, words
 from workspaces.models import Workspace
 
@@ -186,11 +187,46 @@ def test_while_a_booking_of_the_tenant_is_on_the_form_and_the_workspace_say_so(c
         places=2,
         units_each=1,
     )
-    assert "“Lecture”" in words(browser(cast.bob).post("/launch/answer/", SENT))
+    bob = browser(cast.bob)
+    assert "“Lecture”" in words(bob.post("/launch/answer/", SENT))
+    assert "(5 of 8 free)" in words(bob.post("/launch/answer/", SENT))
+    assert "5 of 8 GPUs free · 2 booked" in words(bob.get("/launch/"))
+    assert bob.get("/gpus/").context["maps"][0].units["free"] == 5
+    assert bob.get("/api/v1/pools/").json()["results"][0]["counted"]["free"] == 5
     Claim.objects.filter(holder_id=workspace.pk).update(booking=booking)
     assert "its GPUs are booked until" in words(browser(cast.bob).get(f"/workspaces/{workspace.pk}/"))
     Booking.objects.update(places=1)  # and that place is taken
     assert "Lecture" not in words(browser(cast.bob).post("/launch/answer/", SENT))
+
+
+def test_a_name_that_is_taken_is_said_while_it_is_typed(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, name="exp")
+    make_workspace(cast, cast.alice, name="hers")
+    bob = browser(cast.bob)
+    for name, is_said in (("exp", True), ("hers", False), ("", False), ("-", True)):
+        answer = bob.post("/launch/answer/", SENT | {"name": name}).content.decode()
+        faults = re.search(r'<div id="id_name_error"[^>]*>(.*)</div>\s*<div id="same"', answer, re.DOTALL)
+        assert faults
+        assert ("error" in faults[1]) == is_said, name
+    assert bob.post("/launch/", SENT).context["form"].errors.keys() == {"name"}
+
+
+def test_what_starts_now_comes_first_and_is_selected(cast: Cast) -> None:
+    """Also instead of the last size, if that would wait; a link's size stays."""
+    bob = browser(cast.bob)
+    other = make_pool(cast, "other")
+    Flavor.objects.create(
+        slug="other-1", name="One", pool=other, units=1, cpu_millicores=1000, memory_mib=1024
+    )
+    assert chosen(bob.get("/launch/"), "flavor") == "other-1"  # the smallest
+    make_workspace(cast, cast.bob)
+    assert chosen(bob.get("/launch/"), "flavor") == "a100-1"  # the last one
+    cast.cluster.nodes.filter(name__startswith="gpu-").update(unschedulable=True)
+    page = bob.get("/launch/")
+    assert chosen(page, "flavor") == "other-1"
+    assert page.context["pools"][0].pool["slug"] == "other"
+    assert "data-instead" in page.content.decode()
+    assert chosen(bob.get("/launch/?flavor=a100-1"), "flavor") == "a100-1"
 
 
 def test_a_launch_that_would_wait_says_why_and_what_starts_now(cast: Cast) -> None:

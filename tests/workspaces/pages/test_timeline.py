@@ -6,12 +6,15 @@ from datetime import timedelta
 
 import pytest
 
+from quotas.models import Claim
 from tests.cast import Cast
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import STEPS, Event, Phase
-from workspaces.pages.timeline import start_took, timeline
+from workspaces.pages.timeline import by_run, start_took, timeline
 from workspaces.state.live import write_events
 from workspaces.state.story import add_event
+
+HOUR = timedelta(hours=1)
 
 pytestmark = pytest.mark.django_db
 
@@ -49,3 +52,15 @@ def test_a_trouble_on_the_way_and_an_earlier_run_do_not_count(cast: Cast) -> Non
     assert timeline(workspace, workspace.events.all()) == before
     workspace.run = None
     assert {line.took for line in timeline(workspace, workspace.events.all())} == {None}
+
+
+def test_events_are_grouped_by_run_with_the_time_that_it_held_its_claim(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    claim = Claim.objects.get(holder_id=workspace.pk)
+    released = Claim(
+        created_at=claim.created_at, admitted_at=claim.created_at, released_at=claim.created_at + HOUR
+    )
+    rows = [Event(run=run, number=9 - index) for index, run in enumerate([claim.pk, claim.pk, released.pk])]
+    newest, oldest = by_run([(row, {}) for row in rows], {claim.pk: claim, released.pk: released})
+    assert [row.number for row, _told in newest.events] == [9, 8]
+    assert (newest.took, oldest.took) == (None, HOUR)

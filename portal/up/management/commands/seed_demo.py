@@ -6,12 +6,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Cluster
 from portal.environment import state_dir
 from portal.up import agent_token, seed
 from portal.up.refusal import Refusal
 from portal.up.state import State
+from quotas.pools.founding import plans_of
 
 
 class Command(BaseCommand):
@@ -37,7 +39,7 @@ class Command(BaseCommand):
                 seed.set_passwords(password)
             return
         cluster = seed.expected_cluster()
-        pools = seed.pools_of(cluster)
+        pools = plans_of(api_for(cluster))
         seed.find_networks(cluster)
         if not seed.is_trial_cluster():
             self.stdout.write("\n".join(seed.words_of(cluster, pools)))

@@ -1,4 +1,6 @@
-"""Pools and flavors that a first `make up` makes from the existing nodes. Pure: nodes in, plans out."""
+"""Plans of pools and sizes for the nodes that a cluster has. Pure: nodes in, plans out."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,6 +26,7 @@ FORBIDDING_EFFECTS = ("NoSchedule", "NoExecute")
 # A flavor's share of a node's CPU and memory per GPU; the rest is for the node's own pods.
 FLAVOR_SHARE = 0.75
 CPU_SMALL = (1000, 2048)
+LONGEST_SLUG = 40
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,19 @@ class PoolPlan:
     unit_memory_mib: int | None = None
     compute_capability: str = ""
     tolerations: Sequence[Mapping[str, str]] = field(default=())
+
+    def with_free_slugs(self, pools: set[str], flavors: set[str]) -> PoolPlan:
+        """Return the plan with slugs that are not taken yet, and add them to those that are."""
+        sizes = [replace(flavor, slug=free_slug(flavor.slug, flavors)) for flavor in self.flavors]
+        return replace(self, slug=free_slug(self.slug, pools), flavors=sizes)
+
+
+def free_slug(slug: str, taken: set[str]) -> str:
+    """Return the slug, or with a number behind it, so that it is not taken; take it."""
+    tries = (slug, *(f"{slug[: LONGEST_SLUG - 4]}-{number}" for number in range(2, 1000)))
+    found = next(one for one in tries if one not in taken)
+    taken.add(found)
+    return found
 
 
 def plan_pools(nodes: Iterable[NodeSeen]) -> list[PoolPlan]:

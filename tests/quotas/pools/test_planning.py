@@ -1,4 +1,4 @@
-"""Tests that a first `make up` turns the existing nodes into pools and flavors."""
+"""Tests that the nodes of a cluster become plans of pools and sizes."""
 
 from dataclasses import fields
 from typing import Any
@@ -10,9 +10,9 @@ from clusters.models import Cluster
 from clusters.nodes.hami import cards_of_node
 from devcluster import gpus
 from portal.up import seed
-from portal.up.pools import NodeSeen, PoolPlan, family, plan_pools
 from quotas.models import Pool
 from quotas.pools import rules as pool_rules
+from quotas.pools.planning import NodeSeen, PoolPlan, family, plan_pools
 from quotas.pools.selection import chooses, terms
 
 GIB = 1024

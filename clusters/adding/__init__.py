@@ -1,0 +1,1 @@
+"""Adding a cluster: the kubeconfig that somebody pastes, and what the cluster tells of itself."""

@@ -1,0 +1,3 @@
+from tests.cluster_fixtures import kubeconfig
+
+__all__ = ["kubeconfig"]
