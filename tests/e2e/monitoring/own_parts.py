@@ -1,4 +1,4 @@
-"""What can be wrong with Berth itself, switched on in the trial, by the code of the alert that each has to raise."""
+"""Problems of Berth's own parts, switched on in the trial, by the code of the alert that each has to raise."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class OwnParts:
     def slug(self) -> list[str]:
         return [row["slug"] for row in self.stack.rows("SELECT slug FROM clusters_cluster")]
 
-    def mend_but_the_cluster(self) -> None:
+    def repair_all_but_the_cluster(self) -> None:
         self.mail.replies.clear()
         self.stack.end_faults()
         self.stack.supervise("start", "worker")
