@@ -30,6 +30,7 @@ from workloads.models import Exposition
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 from workspaces import enqueue
 from workspaces.access import require_own
+from workspaces.launch.keys import keep_host_key
 from workspaces.launch.launch import check_disk, name_taken, needs, refuse_beyond_storage
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.state import runs
@@ -136,7 +137,9 @@ def _rename(row: Workspace, name: str) -> bool:
     if row.name == name:
         return False
     add_event(row, "renamed", old=row.name, new=name)
+    keep_host_key(row)
     row.name = name
+    keep_host_key(row)
     return True
 
 
