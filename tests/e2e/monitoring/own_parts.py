@@ -66,9 +66,11 @@ class OwnParts:
             60,
         )
         self.stack.end_faults(number)
-        records = "SELECT 1 FROM monitoring_postmortem WHERE holder_id::text = ANY(%s)"
+        records = "SELECT 1 FROM monitoring_postmortem WHERE holder_id::text = ANY(%s) AND due_at IS NULL"
         until(
-            "their ends are recorded", lambda: len(self.stack.rows(records, launched)) == len(launched), 120
+            "their records are complete",
+            lambda: len(self.stack.rows(records, launched)) == len(launched),
+            240,
         )
 
     def mails(self) -> None:
