@@ -119,10 +119,6 @@ SCOPE_HELP = {
 }
 
 
-# Scopes that open nothing yet are not offered here; the API takes them, for scripts that ask for them in advance.
-UNUSED = (Scope.JOBS,)
-
-
 class TokenForm(forms.Form):
     prefix = "token"
 
@@ -139,9 +135,7 @@ class TokenForm(forms.Form):
         super().__init__(*args, **kwargs)
         scopes = self.fields["scopes"]
         assert isinstance(scopes, forms.MultipleChoiceField)
-        scopes.choices = [
-            choice for choice in Scope.choices if actor.may(choice[0]) and choice[0] not in UNUSED
-        ]
+        scopes.choices = [choice for choice in Scope.choices if actor.may(choice[0])]
         tenant = self.fields["tenant"]
         assert isinstance(tenant, forms.ChoiceField)
         tenant.choices = [("", _("All my tenants")), *visible_tenants(actor).values_list("slug", "name")]

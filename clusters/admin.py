@@ -22,7 +22,6 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.admin.meters import meter
 from accounts.admin.recorded import RecordedPage, SecretField
-from accounts.credentials.secrets import encrypt
 from accounts.errors import Invalid, Refusal
 from accounts.forms import show_refusal
 from accounts.models import AuditEntry
@@ -53,11 +52,11 @@ class ClusterForm(forms.ModelForm[Cluster]):
             self.instance.kubeconfig = ""
         elif cleaned.get("pasted"):
             try:
-                text = kubeconfigs.kept(cleaned["pasted"], cleaned.get("context", ""))
+                sealed = kubeconfigs.sealed(cleaned["pasted"], cleaned.get("context", ""))
             except Invalid as refusal:
                 show_refusal(self, refusal, lambda name: "pasted" if name == "kubeconfig" else name)
             else:
-                self.instance.kubeconfig = encrypt(text)
+                self.instance.kubeconfig = sealed
         elif not self.instance.kubeconfig:
             self.add_error("pasted", _("Paste the kubeconfig."))
         return cleaned

@@ -174,7 +174,7 @@ def _in_order(source: str, text: str) -> Iterator[Cause]:
     yield from TABLES.get(own, ())
     for name, table in TABLES.items():
         if name not in (own, "scheduling") and (name not in _ABOUT or _ABOUT[name].search(text)):
-            yield from table
+            yield from (cause for cause in table if not cause.of_its_source)
 
 
 def _storable(text: str) -> str:

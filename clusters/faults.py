@@ -127,7 +127,7 @@ def explained(error: ClusterError, cluster: Cluster) -> tuple[str, str]:
         error.message.replace(cluster.kubeconfig_path or "\n", "").partition(": ")[2].casefold()
         or error.message
     )
-    facts = {"path": cluster.kubeconfig_path, "context": cluster.context or "–"}
+    facts = {"path": cluster.kubeconfig_path or "–", "context": cluster.context or "–"}
     if isinstance(error, ClusterRefused):
         return str(_("The cluster refused: %(reason)s.")) % {"reason": error.message[:200].rstrip(".")}, str(
             _("Grant the right if one is named as missing.")

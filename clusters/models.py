@@ -54,7 +54,7 @@ class Cluster(models.Model):
     class Connection(models.TextChoices):
         IN_CLUSTER = "in-cluster", _("the cluster that Berth runs in")
         KUBECONFIG = "kubeconfig", _("a kubeconfig file on the server")
-        PASTED = "pasted", _("a kubeconfig kept by Berth, encrypted")
+        PASTED = "pasted", _("a kubeconfig stored in Berth, encrypted")
 
     class Exposure(models.TextChoices):
         LOAD_BALANCER = "load-balancer", _("an address of its own per workspace (LoadBalancer)")

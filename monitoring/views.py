@@ -1,4 +1,4 @@
-"""Metrics tab of a workspace, and the small lines of GPU use on the first page."""
+"""Metrics tab of a workspace, the gauges on its page, and the small lines of GPU use on the first page."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET
 from accounts.rest.actors import actor_of
 from monitoring import sparks
 from monitoring.figures.series import DEFAULT, of_workspace
+from monitoring.gauges import of as gauges_of
 from monitoring.panels import panels
 from workspaces import access
 from workspaces.models import Phase, Workspace
@@ -62,6 +63,16 @@ def fitting(workspace: Workspace, now: datetime) -> str:
     age = now - workspace.started_at
     is_over = workspace.phase not in (Phase.STARTING, Phase.READY, Phase.STOPPING)
     return "run" if is_over else next((name for name, length in LENGTHS.items() if age <= length), "run")
+
+
+@never_cache
+@login_required
+@require_GET
+def gauges(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Render what a workspace uses now, as a part of its page."""
+    workspace = access.get(actor_of(request), id)
+    context = {"workspace": workspace, "gauges": gauges_of(workspace)}
+    return render(request, "monitoring/gauges.html", context)
 
 
 @never_cache

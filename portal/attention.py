@@ -126,13 +126,15 @@ def of_pools(pools: Sequence[Pool], nodes: Mapping[UUID, PoolNodes]) -> Iterator
         name, address = {"pool": pool.name}, reverse("admin:quotas_pool_change", args=[pool.pk])
         seen = nodes[pool.pk]
         if not pool.is_open:
-            hint = _("Nothing new starts there. Put it into use when that is over.")
+            hint = _("Nothing new starts there. Put it into use again when the work is done.")
             yield Item("warn", _("%(pool)s is out of use.") % name, hint, address)
         elif not seen.whole:
             hint = _("Nothing can start there. Check the labels by which it chooses its nodes.")
             yield Item("bad", _("No node belongs to %(pool)s.") % name, hint, address)
         elif not seen.healthy:
-            why = " ".join(health.words(health.told(pool, seen.out))) or _("They are reserved for others.")
+            why = " ".join(health.words(health.told(pool, seen.out))) or _(
+                "Its nodes are reserved for others."
+            )
             yield Item("bad", _("No node of %(pool)s can take anything new.") % name, why, address)
         elif pool.has_gpus and not any(room.units for room in seen.whole):
             hint = _(

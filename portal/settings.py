@@ -317,14 +317,18 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     # Choices that several bodies have, beside others of the same field name.
     "ENUM_NAME_OVERRIDES": {
+        "AnnouncementLevelEnum": "accounts.announcements.models.Announcement.Level",
+        "EventLevelEnum": "workloads.models.Event.Level",
         "JobPhaseEnum": "jobs.models.Phase.choices",
         "SeverityEnum": "monitoring.alerts.api.SEVERITIES",
         "VolumeKindEnum": "storage.models.Kind.choices",
     },
 }
 
-# Token with which Prometheus asks for /metrics. Without one, /metrics is closed outside a trial.
+# File that each part touches while its main loop moves, for a probe of Kubernetes.
 SIGN_OF_LIFE = env.str("BERTH_SIGN_OF_LIFE", default="")
+
+# Token with which Prometheus asks for /metrics. Without one, /metrics is closed outside a trial.
 METRICS_TOKEN = metrics_token(env.str("BERTH_METRICS_TOKEN", default=""))
 
 # --- Clusters

@@ -4,7 +4,7 @@ A closed laptop stops reading, answers no ping and closes nothing. uvicorn notic
 the peer has read what was sent before: for ever, keeping all that belongs to the socket. So we abort the connection.
 
 Berth's own sockets ignore what a client sends, so they take in little: uvicorn would keep up to 16 MiB for each. Those
-of workspaces carry Jupyter's messages.
+of workspaces carry the messages of Jupyter and of apps.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Sockets(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         """Limit the messages before the first is parsed: uvicorn passes the whole handshake in the first call."""
         from workspaces.gateway.hosts import (
-            workspace_at,
+            site_at,
         )  # the server imports this module before Django is set up
 
         if not self.handshake_initiated and not any(
-            workspace_at(host.decode("latin-1")) for host in HOST.findall(data)
+            site_at(host.decode("latin-1")) for host in HOST.findall(data)
         ):
             self.conn.max_message_size = LARGEST_MESSAGE_BYTES
         super().data_received(data)

@@ -1,4 +1,4 @@
-"""Views for the frame of all pages (choice of tenant and theme), and the pages about causes and the API."""
+"""Views for the frame of all pages (choice of tenant and theme), and the pages about causes, the guides and the API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -18,6 +18,7 @@ from accounts.targets import safe_target
 from clusters import explain
 from clusters.causes.cause import Diagnosis
 from clusters.causes.themes import themes
+from portal import guide as guides
 from portal.schema import schema_in
 
 METHODS = ("get", "post", "patch", "put", "delete")
@@ -66,6 +67,15 @@ def causes(request: HttpRequest) -> HttpResponse:
         "found": _told(explain.diagnose_any(message)) if message else None,
     }
     return render(request, "portal/causes.html", context)
+
+
+@login_required
+@require_GET
+def guide(request: HttpRequest, name: str) -> HttpResponse:
+    if name not in guides.NAMES:
+        raise Http404
+    context = {"section": "guide", "guide": guides.guide(name), "name": name, "names": guides.NAMES}
+    return render(request, "portal/guide.html", context)
 
 
 def _told(found: Diagnosis) -> dict[str, Any]:

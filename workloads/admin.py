@@ -16,7 +16,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin.recorded import ReadOnlyPage, RecordedPage
+from accounts.admin.units import in_unit
 from quotas import passes
+from quotas.admin.pool_form import SizeForm
 from quotas.models import Flavor
 from quotas.scheduling import as_gpus
 
@@ -37,7 +39,7 @@ class DeletedFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
         return [("yes", _("deleted ones")), ("all", _("all"))]
 
-    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+    def choices(self, changelist: Any) -> Iterator[Any]:
         first, *others = super().choices(changelist)
         yield {**first, "display": _("not deleted")}
         yield from others
@@ -148,12 +150,21 @@ class FlavorPage(CountsWorkloads):
     purpose = gettext_lazy(
         "Ready-made sizes: GPUs, cores and memory of one pool. Existing workspaces and jobs keep their size."
     )
-    list_display = ("name", "slug", "pool", "units", "cpu_millicores", "memory_mib", "used_by")
+    form = SizeForm
+    list_display = ("name", "slug", "pool", "units", "cores", "memory_gib", "used_by")
     list_filter = ("pool",)
     list_select_related = ("pool",)
     search_fields = ("slug", "name")
     prepopulated_fields = {"slug": ("name",)}
     autocomplete_fields = ("pool",)
+
+    @admin.display(description=gettext_lazy("CPU cores"), ordering="cpu_millicores")
+    def cores(self, flavor: Flavor) -> str:
+        return in_unit(flavor.cpu_millicores, 1000)
+
+    @admin.display(description=gettext_lazy("memory (GiB)"), ordering="memory_mib")
+    def memory_gib(self, flavor: Flavor) -> str:
+        return in_unit(flavor.memory_mib, 1024)
 
     def public_address(self, obj: Flavor) -> str:
         return f"{reverse('launch')}?flavor={obj.slug}"

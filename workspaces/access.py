@@ -68,6 +68,27 @@ def require_own(actor: Actor, workspace: Workspace) -> None:
         )
 
 
+def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> bool:
+    """Return True for the owner, and for everybody in the tenant if the app is shared with it.
+
+    Nobody gets in once the owner has no right to the workspace: what the app shows is theirs.
+    """
+    if not owner_may_use(workspace) or workspace.deleted_at:
+        return False
+    if is_own(actor, workspace):
+        return may_launch(actor, workspace.tenant)
+    return is_shared and role_in(actor, workspace.tenant) is not None
+
+
+def require_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> None:
+    if not may_open_app(actor, workspace, is_shared=is_shared):
+        raise NotAllowed(
+            "not_shared",
+            _("This app is private: only %(owner)s can open it.") % {"owner": workspace.owner.get_username()},
+            _("Ask them to share it with the tenant."),
+        )
+
+
 def may_copy_files(actor: Actor, workspace: Workspace) -> bool:
     """Return True if the actor may read the workspace's home and disk: its owner, or an owner of the tenant."""
     return may_launch(actor, workspace.tenant) and may_manage(actor, workspace) and not workspace.deleted_at

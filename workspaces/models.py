@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import ClassVar
 
 from django.conf import settings
@@ -12,6 +13,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
+from accounts.models import Tenant
 from workloads import models as workloads
 from workloads.models import EventRow, Workload
 
@@ -113,6 +115,8 @@ class Workspace(Workload):
     jupyter_host = models.CharField(max_length=253, blank=True, default="", db_default="")
     jupyter_port = models.PositiveIntegerField(null=True)
     ssh_port = models.PositiveIntegerField(null=True)
+    # Apps that its owner declared, as state/declared.py keeps them.
+    apps = models.JSONField(default=list, db_default=[])
     # The pod of the run as last seen; its end is proven when it was seen in a terminal phase.
     pod_uid = models.CharField(_("pod uid"), max_length=64, blank=True)
     pod_ended = models.BooleanField(default=True)
@@ -220,10 +224,39 @@ class Event(EventRow):
 
 
 class GatewayPass(models.Model):
-    """Access of a browser to one workspace's Jupyter: a ticket for one use, then a pass while its session lives."""
+    """Access of a browser to one workspace's Jupyter, or to one of its apps.
+
+    A ticket for one use, then a pass while its session lives.
+    """
 
     digest = models.CharField(primary_key=True, max_length=64)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
+    port = models.PositiveIntegerField(null=True)  # of an app; null: Jupyter
+    # Whose session it is. Null in rows of earlier versions.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")
     session = models.ForeignKey(Session, models.CASCADE, related_name="+")
     is_ticket = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+
+class Template(models.Model):
+    """Launch form that an owner filled in for a tenant. `body`: fields of a launch (api/templates.py), no secrets."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="templates", verbose_name=_("tenant"))
+    name = models.CharField(_("name"), max_length=63)
+    body = models.JSONField(default=dict)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name = _("template")
+        verbose_name_plural = _("templates")
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="one_template_of_a_name")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

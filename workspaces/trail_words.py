@@ -15,9 +15,13 @@ DONE = {
     "workspace.extend": _("%(actor)s extended the lifetime of the workspace “%(name)s”."),
     "workspace.keep-alive": _("%(actor)s kept the workspace “%(name)s” running."),
     "workspace.change": _("%(actor)s changed the workspace “%(name)s”."),
+    "workspace.apps": _("%(actor)s changed the apps of the workspace “%(name)s”."),
     "workspace.clone": _("%(actor)s copied the settings of the workspace “%(name)s”."),
     "workspace.ssh": _("%(actor)s opened the workspace “%(name)s” by SSH."),
     "workspace.jupyter": _("%(actor)s asked for the Jupyter token of the workspace “%(name)s”."),
+    "template.create": _("%(actor)s saved the template “%(name)s”."),
+    "template.change": _("%(actor)s changed the template “%(name)s”."),
+    "template.delete": _("%(actor)s deleted the template “%(name)s”."),
     "image.create": _("%(actor)s added the image “%(name)s”."),
     "image.change": _("%(actor)s changed the image “%(name)s”."),
 }

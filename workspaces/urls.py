@@ -2,12 +2,22 @@
 
 from django.urls import path
 
-from .pages import views, views_launch, views_settings, views_tenant, views_workspace
+from .pages import (
+    views,
+    views_apps,
+    views_launch,
+    views_settings,
+    views_templates,
+    views_tenant,
+    views_workspace,
+)
 
 urlpatterns = [
     path("", views.home, name="workspaces"),
     path("launch/", views_launch.launch, name="launch"),
     path("launch/answer/", views_launch.launch_answer, name="launch-answer"),
+    path("launch/templates/", views_launch.save_template, name="template-save"),
+    path("launch/templates/<uuid:id>/delete/", views_templates.delete, name="template-delete"),
     path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
     path("ssh/config/", views.ssh_config_file, name="ssh-config"),
     path("workspaces/bulk/", views.bulk, name="workspaces-bulk"),
@@ -15,6 +25,9 @@ urlpatterns = [
     path("workspaces/<uuid:id>/logs/", views_workspace.tab, {"name": "logs"}, name="workspace-logs"),
     path("workspaces/<uuid:id>/settings/", views_settings.settings, name="workspace-settings"),
     path("workspaces/<uuid:id>/open/", views_workspace.open_jupyter, name="workspace-open"),
+    path("workspaces/<uuid:id>/apps/", views_apps.add, name="workspace-app-add"),
+    path("workspaces/<uuid:id>/apps/<int:port>/", views_apps.change, name="workspace-app"),
+    path("workspaces/<uuid:id>/apps/<int:port>/open/", views_apps.open_app, name="workspace-app-open"),
     path("workspaces/<uuid:id>/instead/", views_settings.instead, name="workspace-instead"),
     path("workspaces/<uuid:id>/clone/", views_settings.clone_workspace, name="workspace-clone"),
     path("workspaces/<uuid:id>/delete/", views_workspace.delete, name="workspace-delete"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.admin.utils import NestedObjects
 from django.db import DEFAULT_DB_ALIAS
@@ -22,10 +22,11 @@ def in_words(objs: Sequence[Model] | QuerySet[Any]) -> Deleted:
     collector = NestedObjects(using=DEFAULT_DB_ALIAS)
     collector.collect(objs)
     chosen = {(type(obj), obj.pk) for obj in objs}
-    counts = {str(model._meta.verbose_name_plural): len(rows) for model, rows in collector.model_objs.items()}
+    found: dict[type[Model], Collection[Model]] = dict(cast(Any, collector.model_objs))
+    counts = {str(model._meta.verbose_name_plural): len(rows) for model, rows in found.items()}
     lines = [_("%(kind)s “%(name)s”") % {"kind": _kind(type(obj)), "name": obj} for obj in objs]
     unnamed = 0
-    for model, rows in collector.model_objs.items():
+    for model, rows in found.items():
         others = [row for row in rows if (type(row), row.pk) not in chosen]
         if not says_its_name(model):
             unnamed += len(others)

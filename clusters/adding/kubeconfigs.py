@@ -1,4 +1,4 @@
-"""Texts of kubeconfigs: the parts that a context names, and what of a pasted one is kept. Pure."""
+"""Texts of kubeconfigs: the parts that a context names, and what of a pasted one is kept, encrypted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import yaml
 from django.utils.translation import gettext as _
 
+from accounts.credentials.secrets import encrypt
 from accounts.errors import Invalid
 
 LONGEST = 256 * 1024
@@ -32,6 +33,11 @@ def named(kubeconfig: dict[str, Any], section: str, name: str) -> dict[str, Any]
     return next((entry for entry in kubeconfig.get(section) or [] if entry.get("name") == name), {})
 
 
+def sealed(text: str, context: str = "") -> str:
+    """Return what is kept of a pasted kubeconfig, encrypted. Raise Invalid with what is wrong."""
+    return encrypt(kept(text, context))
+
+
 def kept(text: str, context: str = "") -> str:
     """Return the parts of a pasted kubeconfig that one context needs, as YAML. Raise Invalid with what is wrong."""
     kubeconfig = _parsed(text)
@@ -43,7 +49,7 @@ def kept(text: str, context: str = "") -> str:
         raise _invalid(
             "context",
             _("The kubeconfig has no context “%(name)s”.") % {"name": name or "–"},
-            _("Name one of these: %(names)s.") % {"names": _(", ").join(contexts) or "–"},
+            _("Use one of these: %(names)s.") % {"names": _(", ").join(contexts) or "–"},
         )
     try:
         cluster, user = (chosen(kubeconfig, name, part) for part in ("cluster", "user"))
@@ -87,7 +93,7 @@ def _faults(cluster: dict[str, Any], user: dict[str, Any]) -> Iterator[Invalid]:
     server = urlsplit(str(cluster.get("server") or ""))
     if server.scheme not in ("http", "https") or not server.hostname:
         yield _invalid(
-            "kubeconfig", _("It names no address of the cluster (server: https://…)."), _hint_of_command()
+            "kubeconfig", _("It does not name the cluster's address (server: https://…)."), _hint_of_command()
         )
     if program := next((key for key in PROGRAMS if user.get(key)), ""):
         yield _invalid(
@@ -112,7 +118,7 @@ def _hint_of_command() -> str:
 
 def _unreadable() -> Invalid:
     """Return a refusal that repeats nothing of the text: it may be a secret."""
-    return _invalid("kubeconfig", _("This is no kubeconfig."), _hint_of_command())
+    return _invalid("kubeconfig", _("This is not a kubeconfig."), _hint_of_command())
 
 
 def _invalid(field: str, text: str, hint: str) -> Invalid:

@@ -13,9 +13,30 @@ RULE_DENIED = Cause(
     "rule_denied",
     r"(?P<reason>(?:admission webhook|ValidatingAdmissionPolicy) ['\"].+? denied (?:the )?request.*"
     r"|image policy webhook backend denied.*"
+    r"|is invalid: (?=[^\n]*\b(?:disallowed|denied|forbidden|blocked) by\b).*"
+    r"|\b(?:denied|disallowed|blocked|prevented|rejected) by [^\n]*\b(?:policy|policies|rule|constraint"
+    r"|admission)\b.*"
     r"|(?:(?:maximum|minimum) \S+ usage|\S+ max limit to request ratio) per \w+ is [^\[\]]+)",
     _("A rule of this cluster rejected it: %(reason)s"),
     _("Change what it names, such as the size, or ask an admin about that rule."),
+)
+
+CONTROL_PLANE_SLOW = Cause(
+    "control_plane_slow",
+    # For a webhook, its name.
+    r'(?:failed (?:calling|to call) webhook "|(?=etcdserver: |failed (?:calling|to call) webhook'
+    r"|\bno endpoints available for"
+    r"|\bleader changed\b|Too large resource version|connection to the server \S+:6443 was refused"
+    r"|\bthe server (?:is currently unable to|was unable to return|has received too many)"
+    r"|request did not complete within|could not be completed at this time|client rate limiter Wait"
+    r"|apiserver (?:is )?(?:not ready|shutting down)|http2: client connection lost))"
+    r'(?P<problem>[^"\n]+)',
+    _("A component of the cluster that checks every change does not answer, or too slowly: %(problem)s"),
+    _(
+        "Berth retries automatically. Running workspaces are not affected. If this continues, an admin "
+        "has to check that component: the named webhook, the API server or its database (etcd)."
+    ),
+    "admin",
 )
 
 CAUSES = (
@@ -28,21 +49,7 @@ CAUSES = (
         ),
         _("Stop a workspace of your team, or ask an admin for more quota. Berth retries automatically."),
     ),
-    Cause(
-        "control_plane_slow",
-        # For a webhook, its name.
-        r'(?:failed calling webhook "|(?=etcdserver: |connection to the server \S+:6443 was refused'
-        r"|\bthe server (?:is currently unable to|was unable to return|has received too many)"
-        r"|request did not complete within|could not be completed at this time|client rate limiter Wait"
-        r"|apiserver (?:is )?(?:not ready|shutting down)|http2: client connection lost))"
-        r'(?P<problem>[^"\n]+)',
-        _("A component of the cluster that checks every change does not answer, or too slowly: %(problem)s"),
-        _(
-            "Berth retries automatically. Running workspaces are not affected. If this continues, an admin "
-            "has to check that component: the named webhook, the API server or its database (etcd)."
-        ),
-        "admin",
-    ),
+    CONTROL_PLANE_SLOW,
     RULE_DENIED,
     Cause(
         "object_going_away",
@@ -75,6 +82,14 @@ CAUSES = (
             "Berth, or a quota that is not Berth's, is wrong."
         ),
         "admin",
+    ),
+    replace(
+        CONTROL_PLANE_SLOW,
+        pattern=r"(?:^|\n)(?P<problem>[^\n]*\b(?:Internal error occurred|InternalError|ServiceUnavailable"
+        r"|TooManyRequests"
+        r"|time(?:d )?out|deadline exceeded|connection (?:refused|reset)|no route to host|try again|EOF|x509"
+        r"|service unavailable)\b[^\n]*)",
+        of_its_source=True,
     ),
     # Messages of the API's other checks.
     replace(RULE_DENIED, pattern=r"\b(?:is|are) forbidden: (?P<reason>(?!User \\*\").+)"),

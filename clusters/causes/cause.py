@@ -38,6 +38,8 @@ class Cause:
     in_short: StrOrPromise = ""
     # A second pattern, for data that may stand anywhere in the text.
     details: str = ""
+    # Everyday words, such as "timed out": they mean this cause only where the text has this source.
+    of_its_source: bool = False
 
     def read(self, text: str) -> Data | None:
         """Return the data if the text is about this cause, else None."""

@@ -314,13 +314,11 @@ COMMANDS: dict[str, tuple[Step, ...]] = {
             ("kubectl get volumeattachments", "rbd status POOL/IMAGE", "grep VOLUME /proc/mounts"),
         ),
     ),
-    "volume_mount_failed": (
+    "volume_failed": (
         Step(
             _("What the node's storage driver says:"),
             (_PODS_OF_NODE, "kubectl -n NAMESPACE logs POD --all-containers"),
         ),
-    ),
-    "volume_not_provisioned": (
         Step(
             _("What the provisioner says:"),
             ("kubectl get pods -A | grep -iE 'csi|provisioner'", "kubectl -n NAMESPACE describe pvc PVC"),
@@ -360,13 +358,26 @@ COMMANDS: dict[str, tuple[Step, ...]] = {
             ),
         ),
     ),
-    "name_not_looked_up": (
+    "server_not_reached": (
         Step(
             _("The cluster's name service:"),
             (
                 "kubectl -n kube-system get pods -l k8s-app=kube-dns",
                 "kubectl -n kube-system logs -l k8s-app=kube-dns",
             ),
+        ),
+        Step(
+            _("What may leave the namespace, and by which proxy:"),
+            (
+                "kubectl get networkpolicies -n NAMESPACE",
+                "kubectl -n NAMESPACE exec POD -- env | grep -i proxy",
+            ),
+        ),
+    ),
+    "workers_disconnected": (
+        Step(
+            _("Network and RDMA of the nodes:"),
+            ("ip -brief address", "ibstat", "nvidia-smi topo -m"),
         ),
     ),
     "agent_silent": (Step(_("The agent's pod there:"), (_PODS_OF_NODE, "kubectl -n NAMESPACE logs POD")),),

@@ -4,10 +4,67 @@ from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
 
-from clusters.causes import images, volumes
+from clusters.causes import gpus, images, volumes
 from clusters.causes.cause import Cause
 
 _EXIT = r"exit ?(?:code|status):?\s*"
+
+PROBE_FAILING = Cause(
+    "probe_failing",
+    r"(?:Startup|Readiness|Liveness) probe (?:failed|errored)|\bUnhealthy\b|Server at \S+ didn't respond"
+    r"|\b503 [A-Z]+ /\S* (?:connect ECONNREFUSED|socket hang up)",
+    _("It runs, but Jupyter or SSH does not answer yet."),
+    _("Wait a little. If this continues, check its logs."),
+)
+
+# Processes of one training, on one node or several. Which of them failed first is told by none of the others.
+WORKERS_DISCONNECTED = Cause(
+    "workers_disconnected",
+    r"\bnccl(?:Unhandled\w*|System|Internal|Remote|InvalidUsage|InvalidArgument)?Error\b|\bNCCL (?:error|failure"
+    r"|timeout)"
+    r"|\b(?:NCCL|gloo|MPI|UCX|ProcessGroup\w*|c10d|TCPStore|rendezvous\w*|DistStore|Horovod)\b[^\n]{0,200}"
+    r"\b(?:fail\w*|\w*error|time(?:d )?out|abort\w*|closed|reset|refused|terminated|lost|unreachable)\b"
+    r"|\bRendezvous(?:\w*Error|ClosedError|TimeoutError)|\btorch\.distributed\.Dist\w+Error"
+    r"|\bcollective operation timeout"
+    r"|\bIBV_WC_\w+ERR|\bMPI_ABORT|(?:address already in use|EADDRINUSE)[^\n]{0,80}(?:29\d\d\d|rank|master)"
+    r"|\b(?:rank|worker)s? \d+[^\n]{0,60}\b(?:disconnected|timed out|lost connection)",
+    _("The processes of the training lost contact with each other, or did not find each other."),
+    _(
+        "Look at the logs of the other processes first: if one of them failed before, that is the reason. Check the "
+        "address, the port and the number of processes that they were started with. If all are right, an admin has "
+        "to check the network between the nodes. Too little shared memory (/dev/shm) can look like this, too."
+    ),
+    "admin",
+)
+
+# Before a text about an image, a volume or the node's own parts, which say more about the same words.
+_OF_A_PROGRAM = (
+    r"^(?!.*\b(?:image|pull\w*|registry|mount\w*|volume|webhook|containerd|kubelet|sandbox|6443|etcd\w*)\b).*"
+)
+
+SERVER_NOT_REACHED = Cause(
+    "server_not_reached",
+    _OF_A_PROGRAM
+    + r"(?:Temporary failure in name resolution|Name or service not known|Could not resolve host|unable to resolve host"
+    r"|Temporary failure resolving|EAI_AGAIN|\bENOTFOUND\b|getaddrinfo|NameResolutionError|No address associated with"
+    r"|lookup \S+(?: on \S+)?: (?:no such host|server misbehaving|Try again|i/o timeout)"
+    r"|Max retries exceeded|\b(?:Connect|Connection|Read|NewConnection|Proxy|SSL"
+    r"|SSLCert\w*)(?:Timeout)?(?:Error)?\b: "
+    r"|Connection(?:Refused|Reset|Aborted)?Error|(?:Connect|Read)Timeout|\bread timed out|RemoteDisconnected"
+    r"|certificate verify failed|CERTIFICATE_VERIFY_FAILED|self[- ]signed certificate|unable to get local issuer"
+    r"|Tunnel connection failed|Could not fetch URL|LocalEntryNotFoundError|couldn't connect to"
+    r"|failed to connect to \S+ port"
+    r"|network is unreachable|no route to host|connection timed out|connection refused|connection reset by peer"
+    r"|\bcurl: \((?:5|6|7|28|35|56|60)\)|dial tcp|i/o timeout|TLS handshake timeout|x509: )",
+    _(
+        "The program did not reach a server: its name is not found, nothing answers, or its certificate is not trusted."
+    ),
+    _(
+        "Check the address. If other servers are not reached either, tell an admin: the cluster's name service, its "
+        "firewall or its proxy may have a fault."
+    ),
+    "admin",
+)
 
 CAUSES = (
     Cause(
@@ -20,7 +77,9 @@ CAUSES = (
     volumes.SETTINGS_MISSING,
     volumes.STALE,
     volumes.UNREADABLE,
+    volumes.UNREACHED,
     volumes.MOUNT_FAILED,
+    volumes.CLASS_MISSING,
     images.UNUSABLE,
     Cause(
         "start_program_missing",
@@ -66,24 +125,18 @@ CAUSES = (
     ),
     Cause(
         "too_many_processes",
-        r"can't start new thread|(?:pthread_create|\bfork\b|thread creation)[^\n]*Resource temporarily unavailable",
-        _("It started more threads or processes than allowed."),
+        r"can't start new thread|(?:pthread_create|\bfork\b|thread creation)[^\n]*Resource temporarily unavailable"
+        r"|\[Errno (?:11|24)\]|\bEMFILE\b|Too many open files|received 0 items of ancdata",
+        _("It started more threads or processes, or opened more files, than allowed."),
         _(
-            "Use fewer workers; OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say how many threads libraries start. An "
-            "admin can raise the limit of the nodes."
+            "Use fewer workers; OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say how many threads libraries start. "
+            "For open files, raise the limit with `ulimit -n`. An admin can raise the limits of the nodes."
         ),
     ),
-    Cause(
-        "name_not_looked_up",
-        r"^(?!.*\b(?:image|pull)).*(?:Temporary failure in name resolution|Name or service not known"
-        r"|Could not resolve host|unable to resolve host|Temporary failure resolving|EAI_AGAIN|\bENOTFOUND\b"
-        r"|lookup \S+(?: on \S+)?: (?:no such host|server misbehaving|Try again|i/o timeout))",
-        _("A name could not be looked up from inside the container."),
-        _(
-            "Check the name. If others are not found either, tell an admin: the cluster's name service has a fault."
-        ),
-        "admin",
-    ),
+    PROBE_FAILING,
+    WORKERS_DISCONNECTED,
+    gpus.ANY_FAULT,
+    SERVER_NOT_REACHED,
     Cause(
         "start_failed",
         r"RunContainerError|CreateContainer(?:Config)?Error|StartError|ContainerCannotRun"
@@ -95,33 +148,26 @@ CAUSES = (
         r"|cannot load seccomp profile|load apparmor profile"
         r"|failed to sync (?:secret|configmap) cache",
         _("The node could not prepare or start the container."),
-        _(
-            "Berth retries automatically. If this continues, stop your workspace and start it again, or tell an admin."
-        ),
+        _("Berth retries automatically. If this continues, start it again, or tell an admin."),
         "admin",
     ),
     Cause(
         "killed",
-        rf"{_EXIT}(?:137|143|130|-9)\b|\bSIGKILL\b|signal: killed|KernelRestarter: restarting"
+        rf"{_EXIT}(?:137|143|130|-9)\b|\bSIG(?:KILL|TERM)\b|signal: killed|KernelRestarter: restarting"
+        rf"|\b(?:return ?code|exit ?code|exitcode|signal)\b[\s:=(]*(?:-9|-15|9|15)\b"
         rf"|\bKernel (?:appears to have |has )?died\b",
         _("Something outside the workspace stopped its program."),
         _("If nobody stopped it, it most likely used more memory than allowed: start it with more memory."),
     ),
     Cause(
         "program_ended",
-        rf"(?P<how>{_EXIT}\d+\b|Segmentation fault|core dumped|segfault at|trap invalid opcode"
+        rf"(?P<how>{_EXIT}\d+\b|\bexited with (?:code|status)?\W*\d+|\b(?:return ?code|exitcode)\b[\s:=(]*-?\d+"
+        rf"|Segmentation fault|core dumped|segfault at|trap invalid opcode"
         rf"|(?:CrashLoopBackOff|restarting failed container)(?!.*{_EXIT}\d))",
         _("Its program exited (%(how)s)."),
         _(
             "Check its logs: the last lines usually say why. A workspace's program has to keep running. If "
             "it crashed, a library that does not fit the GPU's driver is a frequent cause."
         ),
-    ),
-    Cause(
-        "probe_failing",
-        r"(?:Startup|Readiness|Liveness) probe (?:failed|errored)|\bUnhealthy\b|Server at \S+ didn't respond"
-        r"|\b503 [A-Z]+ /\S* (?:connect ECONNREFUSED|socket hang up)",
-        _("It runs, but Jupyter or SSH does not answer yet."),
-        _("Wait a little. If this continues, check its logs."),
     ),
 )

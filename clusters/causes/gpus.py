@@ -6,6 +6,8 @@ so causes in the hardware come before those in programs.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
@@ -46,8 +48,15 @@ DRIVER_FAULTS = (
         r"|forward compatibility|file creation failed: \S+: file exists|compiled with an unsupported toolchain"
         r"|Cannot dlopen some GPU libraries"
         r"|no kernel image is available for execution|is not compatible with the current PyTorch installation"
-        r"|device kernel image is invalid|CUDNN_STATUS_NOT_INITIALIZED|Torch not compiled with CUDA"
-        r"|\blib(?:cu\w+|nccl|nvrtc|nvJitLink|nvinfer)\b\S*: (?:cannot open shared object|undefined symbol)",
+        r"|device kernel image is invalid|CUDNN_STATUS_(?:NOT_INITIALIZED|\w*(?:MISMATCH|NOT_SUPPORTED)\w*)"
+        r"|Torch not compiled with CUDA|invalid device function|NO_BINARY_FOR_GPU|InsufficientDriver"
+        r"|unsupported (?:gpu|PTX)"
+        r"|\b(?:CUDA|cuDNN|NVIDIA driver)\b[^\n]{0,60}\b(?:too old|incompatible|not compatible|mismatch"
+        r"|does not support|or (?:newer|higher|later))\b"
+        r"|\b(?:load|open|find|import)\w*\b[^\n]{0,40}\blib(?:cu[bdfprs]\w+|nccl|nvrtc|nvJitLink|nvinfer)\w*\.so"
+        r"|\blib(?:cu[bdfprs]\w+|nccl|nvrtc|nvJitLink|nvinfer)\b\S*: [^\n]{0,40}(?:cannot open shared object"
+        r"|undefined symbol|not found)"
+        r"|DNN library is not found",
         _("The CUDA version or the libraries of your image do not fit this GPU or its driver."),
         _(
             "Choose an image with another CUDA version, or another kind of GPU. An admin can update the driver."
@@ -126,7 +135,9 @@ HARDWARE_FAULTS = (
     Cause(
         "gpu_link_fault",
         rf"{_xid(74, 136, *range(144, 151), 155)}|\bSXid\b[^\n]*, Fatal|uncorrectable NVLink error"
-        rf"|system not yet initialized",
+        r"|system not yet initialized|SystemNotReady|SYSTEM_NOT_READY|\b(?:fabric ?manager|NVSwitch"
+        r"|NVLink)\b[^\n]{0,80}"
+        r"\b(?:fail\w*|error|not (?:running|initialized|ready)|down|inactive)\b",
         _("The links between the node's GPUs do not work."),
         _("A single GPU may work. An admin has to check NVLink and the fabric manager of that node."),
         "admin",
@@ -163,7 +174,7 @@ HARDWARE_FAULTS = (
         # Xid 154 is also logged when no action is needed any more.
         rf"{_xid(46, 54, 61, 62, 110, 119, 120, 143, 151, 154, 158, 169)}(?![^\n]*recovery action[^\n]* to 0x0\b)"
         r"|RmInitAdapter failed|waiting for RPC (response )?from .*GSP|waiting for GSP\b|GSP RPC timeout"
-        r"|HeartbeatTimedOut",
+        r"|HeartbeatTimedOut|GPU requires reset|GPU (?:needs|has) to be reset|GPU reset (?:is )?required",
         _("A GPU of the node hangs and has to be reset."),
         _("An admin has to reset it or to restart the node. Starting again may pick another one."),
         "admin",
@@ -172,7 +183,7 @@ HARDWARE_FAULTS = (
         "gpu_program_fault",
         rf"{_xid(*OF_PROGRAMS)}|CUDA\b[^\n]*\b(illegal memory access|device-side assert"
         r"|unspecified launch failure|misaligned address|illegal instruction)",
-        _("A program on the GPU failed and was ended by the driver."),
+        _("A program on the GPU failed."),
         _("Check your program first: the GPU still works. Tell an admin if other programs also fail on it."),
     ),
 )
@@ -212,7 +223,12 @@ CAUSES = (
         "gpu_out_of_memory",
         r"\bCUDA\w*[^\n]{0,40}\bout ?of ?memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
         r"|CUBLAS_STATUS_ALLOC_FAILED|OOM when allocating tensor|RESOURCE_EXHAUSTED: Out of memory"
-        r"|CUBLAS_STATUS_NOT_INITIALIZED|gpu_memory_utilization|Free memory on device[^\n]* is less than desired"
+        r"|CUBLAS_STATUS_NOT_INITIALIZED|gpu_memory_utilization|OutOfMemoryError: (?:CUDA|GPU|HIP|Allocation)"
+        r"|out of memory (?:while )?trying to allocate|(?:GPU|device|video) memory[^\n]{0,40}(?:exhausted"
+        r"|insufficient|not enough)"
+        r"|(?:insufficient|not enough|no available) (?:GPU |device )?memory[^\n]{0,40}(?:GPU|device|CUDA"
+        r"|cache blocks)"
+        r"|cuda runtime error \(2\)|Free memory on device[^\n]* is less than desired"
         r"|(?:HAMI-core|4pdvGPU) ERROR.*(?:\bOOM\b|cuMemoryAllocate failed res=2)",
         _("The GPU's memory, or your share of it, was full."),
         _("Use a smaller batch or model, or choose a GPU or a share with more memory."),
@@ -221,7 +237,9 @@ CAUSES = (
         "gpu_takes_no_program",
         r"CUDA-capable device\S* (?:is/)?are busy or unavailable|cudaErrorDevicesUnavailable"
         r"|CUDA unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN|CUDA driver initialization failed"
-        r"|CUDA_ERROR_NOT_INITIALIZED|CUDA error: initialization error",
+        r"|CUDA_ERROR_NOT_INITIALIZED|CUDA error: initialization error|CUDA initialization: "
+        r"|cudaErrorInitializationError"
+        r"|Unexpected error from cudaGetDeviceCount",
         _("There is a GPU, but it accepts no program."),
         _(
             "Restart your workspace. If that does not help, tell an admin: something else holds the GPU, the module "
@@ -234,10 +252,19 @@ CAUSES = (
         r"no CUDA-capable device is detected|cudaErrorNoDevice|CUDA_ERROR_NO_DEVICE|No CUDA GPUs are available"
         r"|Found no NVIDIA driver|nvidia-smi: (?:command )?not found|No devices were found|invalid device ordinal"
         r"|cuda\.is_available\(\) is False|failed call to cuInit|no compatible GPUs were discovered"
-        r"|Discovered GPU libraries: \[\]|Could not find cuda drivers",
+        r"|Discovered GPU libraries: \[\]|Could not find cuda drivers|\bno (?:NVIDIA |CUDA |visible "
+        r"|usable )?GPUs?\b[^\n]{0,20}"
+        r"(?:found|detected|available|visible)|GPUs? (?:is|are|was|were)? ?not (?:found|detected|available|visible)",
         _("The program sees no GPU."),
         _(
             "Check that it was started with a GPU, and CUDA_VISIBLE_DEVICES. If both are right, tell an admin."
         ),
     ),
+)
+
+# What CUDA and its libraries call an error that no other rule knows.
+ANY_FAULT = replace(
+    next(cause for cause in HARDWARE_FAULTS if cause.code == "gpu_program_fault"),
+    pattern=r"\bCUDA (?:runtime )?error\b|\bcudaError\w|\bCUDA_ERROR_\w|\bCU(?:DNN|BLAS|SPARSE|FFT|SOLVER)_STATUS_\w"
+    r"|\bcuDNN error\b|\bTriton Error \[CUDA\]",
 )

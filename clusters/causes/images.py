@@ -32,7 +32,10 @@ UNUSABLE = _image(
     r"no match for platform|no matching manifest|exec format error"
     r"|failed to (?:extract|register) layer|failed to unpack|failed to prepare extraction"
     r"|unexpected commit digest|failed size validation|archive/tar|content digest \S+ not found"
-    r"|could not fetch content descriptor|manifest\.v1\+prettyjws|[Ss]chema 1 (?:image|manifest)s?\b",
+    r"|could not fetch content descriptor|manifest\.v1\+prettyjws|[Ss]chema 1 (?:image|manifest)s?\b"
+    r"|unsupported (?:media ?type|manifest|schema)|unexpected media ?type|(?:digest|checksum"
+    r"|size)\b[^\n]{0,40}mismatch"
+    r"|invalid tar header|gzip: invalid|zstd: |corrupt\w*|not (?:an )?(?:valid )?image manifest",
     _("The image cannot be used here: it was built for another kind of processor, or arrived damaged."),
     _(
         "Choose another image. If it was damaged, Berth retries automatically; tell an admin if this continues."
@@ -52,7 +55,7 @@ CAUSES = (
     _image(
         "image_denied",
         rf"pull access denied|unauthorized|authentication required|denied|{_http(401, 403)}|basic auth"
-        r"|authorization failed",
+        r"|authorization failed|\bforbidden\b|insufficient_scope|no credentials|invalid username|not authori[sz]ed",
         _("Cannot pull %(image)s: the image is private or does not exist in the registry."),
         _("Check the image's name. If it is private, ask an admin to add the registry's credentials."),
     ),
@@ -71,7 +74,10 @@ CAUSES = (
         r"|unexpected EOF|: EOF|TLS handshake timeout|Client\.Timeout|request canceled"
         r"|bad record MAC|stream error|no route to host|network is unreachable|pull QPS exceeded"
         rf"|{_http(500, 502, 503, 504)}|\b400 Bad Request|error from registry"
-        r"|x509|certificate signed by unknown|tls: |certificate has expired|HTTP response to HTTPS client",
+        r"|x509|certificate signed by unknown|tls: |certificate has expired|HTTP response to HTTPS client"
+        r"|time(?:d )?out|failed to do request|dial tcp|proxyconnect|broken pipe|GOAWAY|INTERNAL_ERROR"
+        r"|unexpected status code"
+        r"|connection (?:closed|timed out|aborted)|unknown host|could not resolve|no healthy upstream|bad gateway",
         _("The nodes do not reach the registry of %(image)s, or do not trust it."),
         _(
             "Berth retries automatically. Check the image's name. If it is right, an admin has to check "

@@ -14,7 +14,8 @@ from clusters.causes.cause import Cause
 
 SHORT_OF_DISK = Cause(
     "node_short_of_disk",
-    r"disk-pressure|HasDiskPressure|has disk pressure"
+    r"disk-pressure|HasDiskPressure|has disk pressure|\bDiskPressure\b|FreeDiskSpaceFailed|ImageGCFailed"
+    r"|InvalidDiskCapacity"
     r"|reclaim (?:ephemeral-storage|nodefs|imagefs)|garbage collect required amount of images"
     r"|(?:\b(?:layer|image|blob|pull|containerd|sandbox)\b|/var/lib/kubelet\b)[^\n]*"
     r"(?:no space left on device|disk quota exceeded)",
@@ -33,7 +34,8 @@ SHORT_OF_DISK = Cause(
 
 SHORT_OF_MEMORY = Cause(
     "node_short_of_memory",
-    r"(?:memory|pid)-pressure|HasMemoryPressure|HasInsufficient(?:Memory|PID)|has insufficient (?:memory|PID)"
+    r"(?:memory|pid)-pressure|HasMemoryPressure|\b(?:Memory|PID)Pressure\b|HasInsufficient(?:Memory|PID)"
+    r"|has insufficient (?:memory|PID)"
     r"|reclaim memory|System OOM encountered",
     _(
         "The node is nearly out of memory or process IDs: nothing new starts there, and running workspaces "
@@ -56,7 +58,11 @@ NETWORK_DOWN = Cause(
     r"|failed to allocate for range|the given pool .* does not exist|InsufficientFreeAddresses"
     r"|unable to allocate IP|No networks found in|CNI request failed|netplugin failed|cni config (?:uninit|load)"
     r"|set bridge addr|/run/flannel/|cilium\.sock|request ip return|to CNI network|adding container to network"
-    r"|Unable to create endpoint\b[^\n]*cilium",
+    r"|Unable to create endpoint\b[^\n]*cilium|/ns/net\b|network namespace|network is not ready|\bnetworkPlugin\b"
+    r"|\b(?:cni|ipam|calico|cilium|flannel|weave|multus|antrea|kube-ovn|ovn|vpc-cni|aws-cni|azure-vnet|sandbox)\b"
+    r"[^\n]{0,200}\bnetwork\b[^\n]{0,200}\b(?:fail|error|timed? ?out|refused|unauthorized|no such)"
+    r"|\b(?:cni|ipam|calico|cilium|flannel|multus|antrea|kube-ovn|aws-cni|azure-vnet)\b[^\n]{0,200}"
+    r"\b(?:fail\w*|error|timeout|refused|unauthorized|not ready)",
     _("The network of the node does not work, or has no address left: nothing new can start there."),
     _(
         "Berth retries automatically. An admin has to check the network plugin of that node, and whether "
@@ -68,8 +74,17 @@ NETWORK_DOWN = Cause(
 
 UNWELL = Cause(
     "node_unwell",
-    r"KubeletNotReady|container runtime is (?:down|not up)|Cannot connect to the Docker daemon|PLEG is not healthy"
-    r"|containerd\.sock|crio\.sock|Error while dialing"
+    r"KubeletNotReady|container runtime (?:is (?:down|not)|status|network)|Cannot connect to the Docker daemon"
+    r"|\bPLEG\b"
+    r"|containerd\.sock|crio\.sock|docker\.sock|dockershim|Error while dialing|grpc: the (?:client )?connection is"
+    r"|\b(?:containerd|cri-o|crio|dockerd|docker daemon|container runtime|kubelet)\b[^\n]{0,60}"
+    r"\b(?:not (?:running|respond\w*|ready|healthy)|unavailable|unhealthy|unreachable|hung|stopped|crash\w*)\b"
+    r"|services have not yet been read|Kill(?:Container|PodSandbox)Error|failed to (?:kill"
+    r"|stop) (?:the )?(?:container|pod)"
+    r"|Cannot (?:kill|stop) container|(?:container|shim|task)\b[^\n]{0,80}(?:ttrpc: closed|did not (?:exit"
+    r"|terminate))"
+    r"|failed to (?:connect to|start|load) (?:the )?shim\b|\bshim (?:disconnected|exited|died)"
+    r"|cgroups?: cgroup (?:deleted|mount)"
     r"|ImageInspectError|Failed to inspect image|failed to reserve (?:container|sandbox) name"
     r"|error determining status: rpc error|failed to run Kubelet|Failed to start ContainerManager"
     r"|\bFailed to create cgroup\b|root container \[kubepods\] doesn't exist"
@@ -112,7 +127,8 @@ CAUSES = (
     ),
     Cause(
         "evicted",
-        r"(?:\blow on resource: |\bhad condition: \[)(?P<resource>[\w.-]*\w)|^Evicted:? *$",
+        r"(?:\blow on resource: |\bhad condition: \[)(?P<resource>[\w.-]*\w)|^Evicted\b(?!.*[Pp]reempt)"
+        r"|eviction manager: must evict",
         _("It was stopped because its node ran out of %(resource)s."),
         _(
             "It restarts automatically. If disk space ran out, write large files to your home directory or "
@@ -130,6 +146,8 @@ CAUSES = (
         r"|Update plugin resources failed|Predicate \S+ failed|NodeAffinity\b|TopologyAffinityError"
         r"|Resources cannot be allocated with Topology|, which is unexpected\b|prepare dynamic resources"
         r"|DRA driver \S+ is not registered|NodePrepareResources failed|SysctlForbidden|forbidden sysctl"
+        r"|\bPod was rejected\b|unable to find GPU device|device (?:plugin|number|allocation)\b[^\n]{0,60}"
+        r"(?:fail|not match|not found|unavailable|stopped|timed out)"
         r"|Cannot enforce AppArmor",
         _(
             "The node rejected the container: it had no room left, could not provide the promised GPU, or "
@@ -143,8 +161,10 @@ CAUSES = (
     ),
     Cause(
         "node_lost",
-        r"NodeLost|NodeNotReady|node is not ready|node (?:was|is) (?:unresponsive|unreachable)|Kubelet stopped posting"
-        r"|NodeStatusUnknown|PodGC|NodeShutdown|node shut ?down|node is shutting down"
+        r"NodeLost|NodeNotReady|node is not ready|node (?:was|is) (?:unresponsive|unreachable)"
+        r"|Kubelet stopped posting"
+        r"|NodeStatusUnknown|PodGC|NodeShutdown|node shut ?down|node is shutting down|node[^\n]{0,60}no longer exists"
+        r"|(?:spot|preemptible) (?:instance|node|VM)\b|instance was (?:terminated|preempted|deleted)"
         r"|in response to imminent node shutdown"
         r"|\bTerminated\b.*shutdown|\bhas been rebooted\b|TaintManagerEviction|DeletionByTaintManager",
         _("Its node does not answer any more, or was shut down."),
@@ -153,7 +173,8 @@ CAUSES = (
     ),
     Cause(
         "preempted",
-        r"^Preempted|Preempting|preempted by|DisruptionTarget",
+        r"\bpreempt(?:ed|ing) (?:by|in|to|pod|workload|due|for)\b|^Preempt(?:ed|ing)\b|DisruptionTarget"
+        r"|(?:higher|greater) priority[^\n]{0,60}\b(?:evict|stop|terminat|preempt)",
         _("It was stopped to make room for something with higher priority."),
         _("It restarts automatically when there is room."),
     ),

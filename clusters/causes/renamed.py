@@ -43,6 +43,7 @@ _NOW: dict[str, str] = {
     "object_invalid": "namespace_quota_needs_sizes pod_security_violated",
     "program_ended": "completed_early crash_loop crashed exited",
     "rule_denied": "limit_range_violated policy_denied webhook_denied",
+    "server_not_reached": "name_not_looked_up",
     "settings_missing": "settings_key_missing volume_key_missing volume_source_missing",
     "start_failed": "config_error sandbox_failed",
     "storage_unwell": "storage_slow volume_mount_timeout",
@@ -51,9 +52,8 @@ _NOW: dict[str, str] = {
     "volume_damaged": "volume_read_only",
     "volume_disk_full": "volume_none_available volume_none_to_bind",
     "volume_missing": "volume_claim_missing volume_lost",
-    "volume_mount_failed": "volume_not_in_container",
+    "volume_failed": "volume_mount_failed volume_not_grown volume_not_in_container volume_not_provisioned",
     "volume_not_mountable": "volume_access_denied volume_driver_missing",
-    "volume_not_provisioned": "volume_not_grown",
     "volume_unbound": "volume_provisioner_silent volume_waits_for_container",
 }
 RENAMED = {earlier: now for now, all_earlier in _NOW.items() for earlier in all_earlier.split()}

@@ -130,7 +130,11 @@ CLUSTER_QUEUE_WAITS = Cause(
     r"non-empty scheduling gates|couldn't assign flavors|(?:Local|Cluster)Queue \S+ (?:doesn't exist|is inactive)"
     r"|insufficient (?:unused )?quota .* in flavor"
     r"|unavailable in ClusterQueue|match ClusterQueue selector|didn't fit in the remaining quota|ResourceQuotaNotFit"
-    r"|ExceedsGPUQuota|queue resource quota insufficient|pod group is not ready"
+    r"|ExceedsGPUQuota|queue resource quota insufficient|pod ?group\b[^\n]{0,60}\bnot (?:ready|found|enough)"
+    r"|minMember|minAvailable"
+    r"|\bgang\b[^\n]{0,60}(?:not|fail|unschedulable)|quota (?:not enough|is not enough|insufficient)|(?:queue"
+    r"|workload)\b[^\n]{0,60}"
+    r"\b(?:not (?:admitted|found|enough|open)|is (?:closed|stopped)|exceed\w*|insufficient)"
     r"|PodsReady timeout|enough sibling pods",
     _("A queue or quota of another component of the cluster, such as Kueue, HAMi or Volcano, holds it back."),
     _(
@@ -209,7 +213,9 @@ KEPT_OFF = replace(
     pattern=r"pod (?:anti-)?affinity|pods anti-affinity|topology spread constraints|free ports for the requested pod"
     r"|match the requested node name|scheduler-enforced node affinity|declared features"
     r"|PodsAntiAffinityRulesNotMatch|MatchInterPodAffinity|PodFitsHostPorts"
-    r"|CardTypeMismatch|CardUuidMismatch|^(?:node )?(?:unregister|usage unavailable)",
+    r"|CardTypeMismatch|CardUuidMismatch|^(?:node )?(?:unregister|usage unavailable)"
+    r"|\bnode\(s\) (?:didn't|did not|don't|do not) (?:match|satisfy|have|meet|fit)(?! Pod's node affinity"
+    r"| node selector)",
 )
 
 # Causes in messages that count no nodes.

@@ -9,7 +9,8 @@ from clusters.causes.cause import Cause
 CAUSES = (
     Cause(
         "addresses_used_up",
-        r"no available IPs|no addresses? available|pool .*(?:exhausted|has no available)"
+        r"no available (?:IP|address)|no (?:more |free )?(?:IPs?|address(?:es)?) (?:available|left)|(?:out of"
+        r"|not enough) (?:IPs?|addresses)|pool .*(?:exhausted|has no available)"
         r"|\"?<nil>\"?\]? is not allowed in config"
         r"|failed to allocate a nodePort|provided port is already allocated|range is full",
         _("All addresses or ports for workspaces are in use."),
@@ -26,7 +27,8 @@ CAUSES = (
         r"|cannot own \[[^\]]*\] under new config|requested a different pool"
         r"|AllocationFailed|Failed to allocate IP|SyncLoadBalancerFailed|Error syncing load balancer"
         r"|failed to ensure load balancer|no available nodes for LoadBalancer|differentIPRequested|notAllowedByConfig"
-        r"|different IP than the one|LoadBalancerIPPool",
+        r"|different IP than the one|LoadBalancerIPPool|no pool owns|cannot assign \"|EnsureLoadBalancer"
+        r"|CreatingLoadBalancerFailed",
         _("The load balancer could not give it an address."),
         _(
             "Berth retries automatically. If this continues, an admin has to check the load balancer: the "

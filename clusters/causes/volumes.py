@@ -17,6 +17,9 @@ MISSING = Cause(
     r'(?:persistentvolume(?:claim)?s? "(?=[^"]*" (?:not found|is being deleted|bound to non-existent))'
     r"|bound to non-existent pv|lost (?:its|reference to) PersistentVolume"
     r'|NewMounter initialization failed for volume "(?=.* does not exist)'
+    r"|\bno such (?:volume|subvolume|rbd image):? *|InvalidVolume\.NotFound\W*"
+    r"|\bvolume (?:ID )?(?=\S+ (?:was )?not found)"
+    r"|rbd: error opening image |(?:subvolume|volume|disk|image) '?(?=\S+ (?:does not|doesn't) exist)"
     r'|hostPath type check failed: )(?P<volume>[^"\s]*)',
     _("Its volume %(volume)s no longer exists, or is being deleted."),
     _(
@@ -30,7 +33,9 @@ CLASS_MISSING = Cause(
     "class_missing",
     r'(?P<missing>storageclass\S* "[^"]*"(?= not found)|no storage class is set'
     r'|PriorityClass with name \S+(?= was found)|RuntimeClass "[^"]*"|RuntimeClass \S+(?= not found)'
-    r"|device class \S+(?= does not exist))",
+    r"|device class \S+(?= does not exist)|(?<=no runtime for )\"?(?!nvidia)[\w-]+(?=\W* is configured)"
+    r"|(?<=RuntimeHandler )\\*\"?(?!nvidia)[\w-]+(?=\W* not supported)"
+    r"|(?<=volumesnapshotclass)\S* \S+(?= not found))",
     _("A class that it needs does not exist in the cluster: %(missing)s."),
     _("An admin has to create it, or to correct the settings of the cluster or of the pool that name it."),
     "admin",
@@ -63,9 +68,14 @@ ON_OTHER_NODE = Cause(
 
 DISK_FULL = Cause(
     "volume_disk_full",
-    r"no space left on device|disk quota exceeded|not enough (?:free |lv )?(?:space|storage)|insufficient free space"
-    r"|\bResourceExhausted\b|volume \S+ not scheduled|no enough space left|insufficient storage|\bout of space\b"
-    r"|exceeds allowed gigabytes|VolumeLimitExceeded"
+    r"no space left on device|(?:disk |storage |EDQUOT.*)quota exceeded|quota[- ]?exceeded"
+    r"|\bexceeds? [^\n]{0,40}\bquota"
+    r"|\b(?:not|no) (?:have )?enough [^\n]{0,30}(?:space|storage|capacity)|\bResourceExhausted\b"
+    r"|volume \S+ not scheduled"
+    r"|\binsufficient (?:free |available |disk )?(?:space|storage|capacity)|\bout of (?:disk )?space\b"
+    r"|exceeds allowed gigabytes|Volume\w*(?:Limit|Quota)Exceeded|VolumeSizeExceedsAvailableQuota"
+    r"|\b(?:cluster|pool|OSDs?|disk|file ?system)\b[^\n]{0,30}\b(?:is|are) (?:near)?full\b|\b(?:OSD|POOL)_(?:NEAR"
+    r"|BACKFILL)?FULL"
     r"|no persistent volumes available for this claim(?! and no storage class)"
     r"|find available persistent volumes to bind",
     _("The storage is full, or has no volume of this kind."),
@@ -78,10 +88,15 @@ DISK_FULL = Cause(
 
 HELD_ELSEWHERE = Cause(
     "volume_attached_elsewhere",
-    r"Multi-Attach error|already (?:exclusively )?attached to (?:another|one) node|used by pod\(s\)|volume is in use"
-    r"|ReadWriteOncePod|rbd image \S+ is still being used|\bvol-\w+ is not 'available'|already being used by"
-    r"|no available disk"
-    r"|already attached to (?:node|an instance)|\bVolumeInUse\b|still mounted on (?:the )?node"
+    r"Multi-Attach error|already (?:exclusively )?attached\b|used by pod\(s\)|\battached to (?:a"
+    r"|an)(?:other)? (?:\w+ )?"
+    r"(?:node|instance|server|VM)\b|ReadWriteOncePod|\bvol-\w+ is not 'available'|already (?:being )?(?:used|owned"
+    r"|locked) by"
+    r"|no available disk|\b(?:volume|image|disk|resource)\b[^\n]{0,80}\b(?:is|are) (?:\w+ )?(?:in use|being used"
+    r"|locked)\b"
+    r"|\bVolumeInUse\b|still (?:mounted|attached)|volume attachment is being deleted|(?:being|been|be) detached"
+    r"|detach it first"
+    r"|status must be [^\n]{0,20}available|exclusive lock|failed to (?:acquire|get|take) (?:the )?lock\b"
     # The node does not release it.
     r"|Unmount(?:Volume|Device)\S* failed|\bumount: |target is busy|device or resource busy|DetachVolume\S* failed"
     r"|error cleaning subPath|mounted by other references|volume paths are still present",
@@ -100,20 +115,22 @@ SETTINGS_MISSING = Cause(
     r"(?:(?:secret|configmap)s? \"(?=[^\"]*\" (?:not found|is being deleted))"
     r"|couldn't find key |references non-existent (?:secret|config) key:? ?)(?P<name>[^\s\"]*)",
     _("A part of its settings is missing in the cluster: %(name)s."),
-    _(
-        "Stop your workspace and start it again: Berth writes its settings again. If that does not help, tell an admin."
-    ),
+    _("Start it again: Berth writes its settings again. If that does not help, tell an admin."),
     "admin",
 )
 
 MOUNT_FAILED = Cause(
-    "volume_mount_failed",
+    "volume_failed",
     r"FailedMount|FailedAttachVolume|FailedMapVolume|\bM(?:ount|ap)Volume\.\w+ failed|failed to prepare subPath"
+    r"|is not a (?:valid )?mount ?point"
     r"|AttachVolume\.\w+ failed"
     r"|Unable to (?:attach or )?mount volumes|mount failed: exit status|rbd: (?:map|sysfs write) failed"
     r'|\bmounting \\*"/(?!proc\b|sys\b|dev\b)[^"]*" to rootfs',
-    _("A volume could not be mounted."),
-    _("Berth retries automatically. If this continues, start it again, or tell an admin."),
+    _("The storage could not create, expand, attach or mount a volume."),
+    _(
+        "Berth retries automatically. If this continues, start it again, or tell an admin: the message of the "
+        "cluster shows where it failed."
+    ),
     "admin",
 )
 
@@ -129,11 +146,13 @@ UNWELL = Cause(
     r"|(?<!cache: )timed out waiting for the condition|timeout expired waiting for volumes"
     r"|context deadline exceeded|operation with the given Volume ID \S+ already exists|connection timed out"
     r"|timed out waiting for external-attacher|Attach timeout for volume|\bReplicas yet to connect|Host is down"
+    r"|\b(?:attach|mount|map|stag|publish|provision)\w*\b[^\n]{0,200}(?<!cache: )\b(?:timed out|timeout)\b|monitor info"
     r"|nfs: server \S+ not responding|\bslow request [\d.]+ seconds old|\d+ slow (?:requests|ops)\b|\bslow mds\b"
     r"|\blibceph: [^\n]*(?:socket (?:closed|error)|connect error|session lost|\bdown\b)"
     r"|\btask [\w/.-]{0,40}(?:rbd|nfs|ceph)[\w/.-]{0,40}:\d+ blocked for more than|mount error (?:5|110) ="
     r"|failed to dial all known|couldn't connect to the cluster"
-    r"|\bmount[^\n]*(?:connection refused|no route to host|network is unreachable|failed to resolve server)",
+    r"|\bmount[^\n]*(?:connection refused|no route to host|network is unreachable|failed to resolve server)"
+    r"|(?:volume|rbd|ceph|nfs|iscsi|\bsd[a-z]\d*|nvme\w+)\b[^\n]{0,200}\bI/O error",
     _("The storage is failing or unusually slow at the moment."),
     _(
         "Berth retries automatically, and your files are kept. If this continues, an admin has to check "
@@ -180,11 +199,31 @@ FORMATTING = Cause(
 
 # Only with a path: a terminal has such errors, too.
 UNREADABLE = replace(DAMAGED, pattern=r"Input/output error: '/|'/[^'\n]*': Input/output error")
+# Of a program that reads or writes files.
+UNREACHED = replace(
+    UNWELL, pattern=r"\[Errno 5\] Input/output|\b(?:read|write|fsync)\b[^\n]{0,40}Input/output error"
+)
+
+# Words that mean this where the text is about a volume.
+ANY_FAULT = replace(
+    UNWELL,
+    pattern=r"(?<!cache: )time(?:d )?out|deadline exceeded|unreachable|not respond|connection (?:reset|lost|closed"
+    r"|aborted"
+    r"|refused)"
+    r"|(?:failed|unable|could not|couldn't|cannot) to? ?connect|no route to host|\bUnavailable\b|unhealthy|degraded"
+    r"|\bfault(?:ed|y)?\b"
+    r"|\bI/O error|input/output error|internal server error|service unavailable|\b50[0-4]\b|not (?:yet )?ready"
+    r"|\bEOF\b"
+    r"|broken pipe|\bAborted\b|no such host|dial (?:tcp|unix)",
+    of_its_source=True,
+)
 
 CANNOT_RESIZE = Cause(
     "volume_cannot_resize",
     r"can not be less than (?:status\.capacity|previous value)"
-    r"|only dynamically provisioned pvc can be resized|does not support resize"
+    r"|only dynamically provisioned pvc can be resized|does not (?:support|allow) (?:volume )?(?:resiz|expan)\w+"
+    r"|\bshrink"
+    r"|(?:resiz|expan)\w+ (?:of \S+ )?(?:is )?not (?:supported|allowed)"
     r"|except resources\.requests .*for bound claims|requested volume size \d+ is less than",
     _("Its volume cannot have that size."),
     _(
@@ -195,10 +234,12 @@ CANNOT_RESIZE = Cause(
 
 NOT_MOUNTABLE = Cause(
     "volume_not_mountable",
-    r"mount.*permission denied|access denied by server|mount failed.*\b(?:13|EACCES)\b"
+    r"(?:mount|rados|rbd|ceph|nfs|cifs|smb|lustre)\b.*permission denied|access denied by server"
+    r"|mount failed.*\b(?:13|EACCES)\b"
     r"|driver name \S+ not found in the list of registered CSI drivers"
     r"|CSINode \S+ does not contain driver|failed to get Plugin|no volume plugin matched"
-    r"|unknown filesystem type|for several filesystems \(e\.g\. nfs|bad superblock on [^\s/]+:/"
+    r"|unknown filesystem type|for several filesystems \(e\.g\. nfs|bad superblock on [^\s/]+:/|wrong fs type"
+    r"|\bfuse (?:failed to start|device not found)|fusermount|/dev/fuse"
     r"|reason given by server|mount error[( ](?:2|12|13|22|95)\b|(?:protocol|transport)\b[^\n]* not supported"
     r"|rpc\.statd is not running|rbd image status with: \(exit status (?:1|2|13|22|95)\)"
     r"|:/\S* on \S+ failed: No such process"
@@ -216,6 +257,16 @@ NOT_MOUNTABLE = Cause(
     ngettext_lazy("%(nodes)s node lacks its driver", "%(nodes)s nodes lack its driver", "nodes"),
 )
 
+REFUSED = replace(
+    NOT_MOUNTABLE,
+    pattern=r"permission denied|access denied|unauthori[sz]ed|\bforbidden\b|authenticat\w+ (?:error|fail)"
+    r"|invalid credential"
+    r"|(?:operation|protocol|option|filesystem|file system) [^\n]{0,30}not (?:permitted|supported)"
+    r"|(?:executable file|command|program|module|driver|plugin)[^\n]{0,60}not (?:found|installed|registered|loaded)"
+    r"|No such (?:file or directory|device)|does not exist|invalid argument|bad option",
+    of_its_source=True,
+)
+
 CAUSES = (
     DRIVER_NOT_LOADED,  # a pool may mount the driver from a folder of its nodes
     MISSING,
@@ -230,17 +281,13 @@ CAUSES = (
     UNBOUND,
     CANNOT_RESIZE,
     UNWELL,
-    Cause(
-        "volume_not_provisioned",
-        r"failed to provision volume|ProvisioningFailed|create process timeout|connecting failed: rados"
+    REFUSED,
+    ANY_FAULT,
+    replace(
+        MOUNT_FAILED,
+        pattern=r"failed to provision volume|ProvisioningFailed|create process timeout|connecting failed: rados"
         r"|VolumeResizeFailed|error expanding volume|resize volume .*failed|FileSystemResizeFailed"
         r"|failed while expanding volume|error when resizing filesystem",
-        _("The storage could not create or expand the volume."),
-        _(
-            "Berth retries automatically. If this continues, tell an admin: the message of the cluster "
-            "shows where it failed."
-        ),
-        "admin",
     ),
     MOUNT_FAILED,
 )

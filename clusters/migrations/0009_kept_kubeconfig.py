@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                 choices=[
                     ("in-cluster", "the cluster that Berth runs in"),
                     ("kubeconfig", "a kubeconfig file on the server"),
-                    ("pasted", "a kubeconfig kept by Berth, encrypted"),
+                    ("pasted", "a kubeconfig stored in Berth, encrypted"),
                 ],
                 default="in-cluster",
                 max_length=12,

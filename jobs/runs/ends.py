@@ -24,6 +24,9 @@ from workloads.pods.troubles import explain_trouble, rejected
 OUT_OF_TIME = "DeadlineExceeded"
 LONGEST_TAIL = 4096
 BY_A_SIGNAL = 128  # exit codes above it
+ASKED_TO_END = BY_A_SIGNAL + 15  # SIGTERM: what a kubelet sends first
+# A node's clock may be behind the API server's, and the end of a deleted pod seem to come before its deletion.
+CLOCKS_DIFFER = timedelta(seconds=15)
 NEVER = "~"  # after every time
 # A kubelet has cleaned up after a pod so long after its end. Its Job's deletion by time comes an hour after the end.
 LONGEST_CLEANING = timedelta(minutes=10)
@@ -172,7 +175,8 @@ def ended_by_itself(pod: Object) -> bool:
         return asked_at is None
     before = datetime.fromisoformat(asked_at) - datetime.fromisoformat(ended)
     if grace_seconds := metadata.get("deletionGracePeriodSeconds"):
-        return before > timedelta(seconds=grace_seconds)
+        differ = CLOCKS_DIFFER if terminated(pod).get("exitCode") == ASKED_TO_END else timedelta()
+        return before > timedelta(seconds=grace_seconds) + differ
     seen = pod["status"].get("observedGeneration")  # from 1.34 on; a deletion makes a new generation
     return before > LONGEST_CLEANING if seen is None else seen < metadata.get("generation", 0)
 

@@ -16,8 +16,8 @@ from monitoring.post_mortems.representation import explained
 @admin.register(PostMortem)
 class PostMortemPage(ReadOnlyPage[PostMortem]):
     purpose = gettext_lazy(
-        "Runs that failed, were evicted or interrupted. A record stays when the cluster has forgotten the run. Its own "
-        "page has everything that is known, and takes notes."
+        "Runs that failed, were evicted or interrupted. A record stays when the cluster has forgotten the run, for as "
+        "many days as BERTH_POST_MORTEM_DAYS says. Its own page has everything that is known, and takes notes."
     )
     list_display = (
         "name",

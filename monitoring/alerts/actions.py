@@ -33,7 +33,8 @@ def acknowledge(actor: Actor, alert: Alert) -> bool:
 
 
 def silence(actor: Actor, alert: Alert, minutes: int) -> bool:
-    """Send nothing about the alert for so many minutes. If it still fires then, people are told again."""
+    """Send nothing about the alert for so many minutes. If it still fires then, people are told again; if it ended
+    meanwhile, those who knew of it are told so."""
     with transaction.atomic():
         row = _open(alert)
         row.state, row.silenced_until = State.SILENCED, timezone.now() + timedelta(minutes=minutes)
@@ -46,13 +47,9 @@ def resolve(actor: Actor, alert: Alert) -> bool:
         row = _locked(alert)
         if row.state == State.RESOLVED:
             return False
-        was_silenced = row.state == State.SILENCED
         row.state, row.resolved_at, row.resolved_by = State.RESOLVED, timezone.now(), actor.user
         row.silenced_until = None
-        if was_silenced:
-            deliveries.drop_unsent(row)
-        else:
-            deliveries.tell_resolved(row, timezone.now(), by_hand=True)
+        deliveries.tell_resolved(row, timezone.now(), by_hand=True)
         return _save(actor, row, "resolve")
 
 

@@ -288,19 +288,24 @@ class RoutesView(ListView):
         return Response(representation.route_json(route), status=201)
 
 
-class RouteView(APIView):
+class OneRouteView(APIView):
     write_scope = Scope.WORKSPACES
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        self.actor = actor_of(request)
+        self.route = access.get_route(self.actor, kwargs["id"])
+
+
+class RouteView(OneRouteView):
     @extend_schema(
         summary=gettext_noop("Change a route for alerts"),
         request=ChangedRoute,
         responses=answers({200: RouteShape}, 404, 422),
     )
     def patch(self, request: Request, id: UUID) -> Response:
-        actor = actor_of(request)
-        route = access.get_route(actor, id)
-        routes.change(actor, route, checked(ChangedRoute, request))
-        return Response(representation.route_json(access.get_route(actor, id)))
+        routes.change(self.actor, self.route, checked(ChangedRoute, request))
+        return Response(representation.route_json(access.get_route(self.actor, id)))
 
     @extend_schema(
         summary=gettext_noop("Delete a route for alerts"),
@@ -308,14 +313,11 @@ class RouteView(APIView):
         responses=answers({204: None}, 404, 409),
     )
     def delete(self, request: Request, id: UUID) -> Response:
-        actor = actor_of(request)
-        routes.delete(actor, access.get_route(actor, id))
+        routes.delete(self.actor, self.route)
         return Response(status=204)
 
 
-class TestRouteView(APIView):
-    write_scope = Scope.WORKSPACES
-
+class TestRouteView(OneRouteView):
     @extend_schema(
         summary=gettext_noop("Send a test by a route for alerts"),
         request=NoBody,
@@ -323,6 +325,5 @@ class TestRouteView(APIView):
     )
     def post(self, request: Request, id: UUID) -> Response:
         checked(NoBody, request)
-        actor = actor_of(request)
-        delivery = routes.test(actor, access.get_route(actor, id))
+        delivery = routes.test(self.actor, self.route)
         return Response(representation.delivery_json(delivery), status=202)

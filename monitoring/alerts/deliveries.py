@@ -100,11 +100,14 @@ def escalate(alerts: Iterable[Alert], routes: Iterable[AlertRoute], now: datetim
 
 
 def tell_resolved(alert: Alert, now: datetime, *, by_hand: bool = False) -> None:
-    """Tell those who are told that it fires, after that. What was held back is not sent any more; if a person resolved
-    the alert, neither is what nobody tried to send yet. A disabled route tells nothing of it, then or later."""
+    """Tell those who are told that it fires, after that, and after its silence. What was held back is not sent any
+    more; if the alert is silenced, or a person resolved it, neither is what nobody tried to send yet. A disabled route
+    tells nothing of it, then or later."""
+    silenced_until = alert.silenced_until or now
     rows = AlertDelivery.objects.filter(alert=alert, round=alert.round)
     unsent = rows.filter(UNSENT, attempts=0).exclude(occasion=Occasion.RESOLVED)
-    (unsent if by_hand else unsent.filter(due_at__gt=now + GATHERED)).delete()
+    is_ended = by_hand or silenced_until > now
+    (unsent if is_ended else unsent.filter(due_at__gt=now + GATHERED)).delete()
     rows.filter(UNSENT, route__is_enabled=False).delete()
     told = rows.filter(route__is_enabled=True).exclude(occasion=Occasion.RESOLVED)
     told_to = told.values_list("route_id", "recipient_id").distinct()
@@ -116,7 +119,7 @@ def tell_resolved(alert: Alert, now: datetime, *, by_hand: bool = False) -> None
                 recipient_id=recipient,
                 occasion=Occasion.RESOLVED,
                 round=alert.round,
-                due_at=now + QUIET,
+                due_at=max(now + QUIET, silenced_until),
             )
             for route, recipient in told_to
         ],

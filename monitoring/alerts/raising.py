@@ -198,10 +198,7 @@ def _begin_round(work: _Pass, alert: Alert, due_at: datetime, state: Alert.State
 
 
 def _resolve(work: _Pass, alert: Alert) -> None:
-    if alert.state == State.SILENCED:
-        deliveries.drop_unsent(alert)
-    else:
-        deliveries.tell_resolved(alert, work.now)
+    deliveries.tell_resolved(alert, work.now)
     alert.state, alert.resolved_at = State.RESOLVED, work.now
 
 

@@ -42,6 +42,7 @@ WRITTEN = re.compile(r"([1-9][0-9]{0,4})([mhd])")
 DEFAULT = "1h"
 RUN = "run"
 SPARKLINE = (HOUR, MINUTE)
+NOW = (3 * MINUTE, 15)
 # Figures this close together have no gap between them: some sources report once a minute only.
 HOLDS_SECONDS = 120
 # In the order of the columns of SELECT.
@@ -118,6 +119,22 @@ def of_workspace(workspace: Workspace, window: str = DEFAULT) -> Figures:
     agents = _agents({*_places(tracks), *((run.pool.cluster_id, run.node) for run in runs[-1:])})
     message = _about_workspace(runs, tracks, series, agents)
     return Figures(series, span.step_seconds, message, _is_simulated(tracks, agents))
+
+
+def of_now(workspace: Workspace) -> tuple[Figures, bool]:
+    """Return lines of the last minutes for its present run, and whether they are of its parts of shared GPUs.
+
+    Where its part of a GPU is reported, the whole GPU is left out.
+    """
+    span = _ending_now(*NOW)
+    runs = [Claim.objects.select_related("pool__cluster").get(pk=workspace.run)] if workspace.run else []
+    tracks = list(_tracks(span).filter(runs__contains=[run.pk for run in runs])) if runs else []
+    shares = [track for track in tracks if track.is_share]
+    used = [track for track in tracks if track.is_share or not track.device] if shares else tracks
+    series = _series(used, span)
+    agents = _agents({*_places(tracks), *((run.pool.cluster_id, run.node) for run in runs)})
+    message = _about_workspace(runs, used, series, agents)
+    return Figures(series, span.step_seconds, message, _is_simulated(tracks, agents)), bool(shares)
 
 
 def of_node(cluster_id: UUID, node: str, window: str = DEFAULT) -> Figures:

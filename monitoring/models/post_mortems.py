@@ -68,6 +68,8 @@ class PostMortem(models.Model):
     gpus = models.JSONField(_("GPUs"), default=list)
     # When it is looked at again; null: it is complete.
     due_at = models.DateTimeField(null=True)
+    # When its filling was enqueued; null: it began since.
+    queued_at = models.DateTimeField(null=True)
     gathered_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -11,12 +11,14 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.locks import alone, forget
 from clusters.watch.ticks import is_due
 from monitoring import enqueue
 from monitoring.models import PostMortem
+from vitals.clock import is_near_now
 
 from . import pods
 from .gathering import gather, lines_of, missing
@@ -29,18 +31,30 @@ KEY = UUID("6f0c1d54-5d5e-4a51-9f6e-6d6f7274656d")  # one process fills at a tim
 AGAIN = (timedelta(seconds=20), timedelta(seconds=65))
 BATCH = 50
 LONGEST_SECONDS = 60.0
+# An enqueued filling that has not begun is lost: its worker died.
+LOST_AFTER = timedelta(seconds=90)
 AFTER_FAULT, GIVES_UP = timedelta(minutes=1), timedelta(hours=1)
 FORGET_EVERY_SECONDS = 300
 
 
 def on_tick(**_: object) -> None:
     """Enqueue the work if some is due, and forget what is too old, a bounded number at a time."""
-    if PostMortem.objects.filter(due_at__lte=timezone.now()).exists():
-        enqueue.fill_post_mortems()
+    want()
     if is_due(FORGET_EVERY_SECONDS):
         pods.forget_old()
         kept = timedelta(days=settings.POST_MORTEM_DAYS)
         forget(PostMortem.objects.filter(ended_at__lt=timezone.now() - kept))
+
+
+def want() -> None:
+    """Enqueue the filling of due records, unless it waits or runs already."""
+    now = timezone.now()
+    due = PostMortem.objects.filter(due_at__lte=now)
+    if due.filter(is_near_now("queued_at", now, LOST_AFTER)).exists():
+        return
+    with transaction.atomic():
+        if due.update(queued_at=now):
+            enqueue.fill_post_mortems()
 
 
 def fill_due() -> int:
@@ -63,7 +77,7 @@ def _fill_or_postpone(row: PostMortem) -> None:
     """Fill the record. It is put back before, so that one which ends its worker keeps no other waiting."""
     now = timezone.now()
     later = now + AFTER_FAULT if now - row.ended_at < GIVES_UP else None
-    PostMortem.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=later)
+    PostMortem.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=later, queued_at=None)
     try:
         fill(row)
     except Exception:

@@ -36,7 +36,7 @@ OF_PROGRAMS = frozenset(
     {
         "program_exit", "program_signal", "out_of_memory", "child_out_of_memory", "ran_too_long", "exit_code_is_final",
         "temporary_disk_full", "gpu_out_of_memory", "gpu_program_fault", "shared_memory_full", "volume_full",
-        "too_many_processes", "name_not_looked_up", "start_program_missing", "image_user_unfit", "gpu_software_unfit",
+        "too_many_processes", "server_not_reached", "start_program_missing", "image_user_unfit", "gpu_software_unfit",
         "pod_deleted", "namespace_deleted",
     }
 )  # fmt: skip
@@ -180,8 +180,9 @@ def seen_by(actor: Actor, now: datetime | None = None) -> list[Group]:
 
 
 def _read(rows: QuerySet[PostMortem], now: datetime) -> list[Ended]:
+    """Return the runs whose records are complete: until then a verdict may change, and a group with it."""
     columns = ("id", "holder_id", "cluster_id", "node", "gpus", "image", "verdict", "code", "ended_at")
-    recent = rows.filter(ended_at__gt=now - WITHIN).order_by("-ended_at")
+    recent = rows.filter(ended_at__gt=now - WITHIN, due_at=None).order_by("-ended_at")
     return [
         Ended(pk, holder, cluster, node, tuple(gpus), image, verdict or code, at)
         for pk, holder, cluster, node, gpus, image, verdict, code, at in recent.values_list(*columns)[

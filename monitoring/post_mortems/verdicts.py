@@ -36,12 +36,14 @@ BARE = frozenset(
         "unknown", "killed", "program_ended",
     }
 )  # fmt: skip
+# What ranks print when another one of them ended: the reason stands before it, or in that one's log.
+ECHO = "workers_disconnected"
 # What a program's own last lines may be trusted with: words that only its own failure prints.
 FROM_LOGS = frozenset(
     {
         "gpu_out_of_memory", "gpu_software_unfit", "gpu_program_fault", "gpu_lost", "gpu_memory_damaged",
         "gpu_takes_no_program", "gpu_none_seen", "gpu_driver_mismatch", "shared_memory_full", "volume_full",
-        "out_of_memory", "too_many_processes", "name_not_looked_up",
+        "out_of_memory", "too_many_processes", "server_not_reached", "storage_unwell",
     }
 )  # fmt: skip
 
@@ -142,11 +144,13 @@ def _of_log(facts: Facts, lines: Sequence[str]) -> Diagnosis | None:
     """Return what the program's last lines say, the newest first; only for a program that failed by itself."""
     if not any(one["exit_code"] for one in facts.get("ends", ())):
         return None
+    echo = None
     for text in reversed(lines[-LINES_READ:]):
         found = explain.diagnose("gpu", text)
         if found.known and found.code in FROM_LOGS:
             return Diagnosis(found.code, {**found.data, "from_log": True})
-    return None
+        echo = echo or (Diagnosis(ECHO, {"from_log": True}) if found.code == ECHO else None)
+    return echo
 
 
 def _of_exit(data: Mapping[str, Any], facts: Facts) -> Diagnosis | None:

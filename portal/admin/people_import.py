@@ -11,6 +11,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
@@ -68,7 +69,7 @@ def parse(text: str) -> list[Line]:
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), dialect)]
     except csv.Error as error:
-        raise ValueError(_("This is no CSV: %(why)s") % {"why": error}) from None
+        raise ValueError(_("This is not a CSV file: %(why)s") % {"why": error}) from None
     numbered = [(number, row) for number, row in enumerate(rows, start=1) if any(row)]
     columns: Sequence[str] = COLUMNS
     if numbered and NEEDED in (names := [cell.lower().replace(" ", "_") for cell in numbered[0][1]]):
@@ -111,9 +112,9 @@ def _fault(line: Line) -> str:
         try:
             validate_email(line.email)
         except ValidationError:
-            return _("“%(email)s” is no e-mail address.") % {"email": line.email}
+            return _("“%(email)s” is not an e-mail address.") % {"email": line.email}
     if line.role and line.role not in Role.values:
-        return _("“%(role)s” is no role. Write owner, member or viewer.") % {"role": line.role}
+        return _("“%(role)s” is not a role. Use owner, member or viewer.") % {"role": line.role}
     if line.role and not line.tenant:
         return _("It has a role and no tenant.")
     return ""
@@ -127,7 +128,7 @@ def fates(lines: Iterable[Line], *, with_password: bool) -> list[Fate]:
     }
     tenants = {one.slug: one for one in Tenant.objects.filter(slug__in=[one.tenant for one in lines])}
     rows = Membership.objects.filter(user__in=people.values(), tenant__in=tenants.values())
-    roles = {(row.user_id, row.tenant_id): row.role for row in rows}
+    roles: dict[tuple[object, object], str] = {(row.user_id, row.tenant_id): row.role for row in rows}
     seen: set[tuple[str, str]] = set()
     made: set[str] = set()
     found = []
@@ -146,7 +147,7 @@ def _fate(
     line: Line,
     person: User | None,
     tenants: Mapping[str, Tenant],
-    roles: Mapping[tuple[object, object], str],
+    roles: Mapping[tuple[UUID, UUID], str],
     *,
     is_made: bool,
 ) -> Fate:
@@ -175,7 +176,7 @@ def _words(fate: Fate, tenants: Mapping[str, Tenant], with_password: bool) -> It
         facts = {"role": Role(fate.role).label, "tenant": tenants[line.tenant].name}
         yield _("Gets the role %(role)s in %(tenant)s.") % facts
     if not fate.does_something:
-        yield _("Nothing to do: it is so already.")
+        yield _("No change needed.")
 
 
 def digest(found: Iterable[Fate]) -> str:

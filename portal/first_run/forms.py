@@ -12,7 +12,6 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.credentials.secrets import encrypt
 from accounts.errors import Invalid
 from accounts.forms import show_refusal
 from accounts.models import Role, valid_slug
@@ -36,7 +35,7 @@ def unused_slug(name: str, taken: set[str], otherwise: str) -> str:
 
 
 class ClusterForm(forms.Form):
-    """How Berth reaches a cluster. The kubeconfig is never shown again, also not beside an error."""
+    """How Berth reaches a cluster. Once it is saved, nobody can read the kubeconfig again."""
 
     name = forms.CharField(
         label=gettext_lazy("Name"), max_length=120, initial="Kubernetes", validators=[visible]
@@ -77,11 +76,9 @@ class ClusterForm(forms.Form):
                 self.add_error("kubeconfig", _("Paste the kubeconfig."))
                 return cleaned
             try:
-                kept = kubeconfigs.kept(cleaned["kubeconfig"], cleaned.get("context", ""))
+                cleaned["sealed"] = kubeconfigs.sealed(cleaned["kubeconfig"], cleaned.get("context", ""))
             except Invalid as refusal:
                 show_refusal(self, refusal)
-            else:
-                cleaned["kept"] = encrypt(kept)
         return cleaned
 
     def cluster(self) -> Cluster:
@@ -92,7 +89,7 @@ class ClusterForm(forms.Form):
             slug=slug,
             name=cleaned["name"],
             connection=cleaned["connection"],
-            kubeconfig=cleaned.get("kept", ""),
+            kubeconfig=cleaned.get("sealed", ""),
         )
 
 
@@ -190,7 +187,7 @@ class TenantForm(forms.Form):
             if not name:
                 continue
             if (role := role.lower() or Role.MEMBER) not in Role.values:
-                text = _("Line %(n)d: “%(role)s” is no role. Write owner, member or viewer.")
+                text = _("Line %(n)d: “%(role)s” is not a role. Use owner, member or viewer.")
                 raise forms.ValidationError(text % {"n": number, "role": role[:40]})
             found[name] = role
         if len(found) > MOST_PEOPLE:

@@ -25,10 +25,10 @@ MOST_NAMED = 6
 CLUSTER, ISOLATION, POOLS, TENANT, IMAGE, TRY = "cluster", "isolation", "pools", "tenant", "image", "try"
 TITLES: dict[str, StrOrPromise] = {
     CLUSTER: gettext_lazy("Connect a cluster"),
-    ISOLATION: gettext_lazy("Keep tenants apart"),
-    POOLS: gettext_lazy("Make pools and sizes"),
+    ISOLATION: gettext_lazy("Isolate tenants"),
+    POOLS: gettext_lazy("Create pools and sizes"),
     TENANT: gettext_lazy("Create a tenant with people"),
-    IMAGE: gettext_lazy("Name an image"),
+    IMAGE: gettext_lazy("Add an image"),
     TRY: gettext_lazy("Try it"),
 }
 

@@ -24,7 +24,8 @@ from accounts.once import done_once
 from accounts.rest.actors import actor_of
 from accounts.trail import audit
 from clusters.adding import adding
-from clusters.connections import api_for
+from clusters.api import Api
+from clusters.connections import transport_to
 from clusters.doctor import Check
 from clusters.errors import ClusterError
 from clusters.faults import explained
@@ -120,7 +121,7 @@ def isolate(request: HttpRequest, actor: Actor, context: Context) -> HttpRespons
     if not form.is_valid():
         return None
     doing.isolate(actor, form.instance, without=form.cleaned_data["without"])
-    return _next(request, _("Workspaces may be launched in %(name)s.") % {"name": cluster.name})
+    return _next(request, _("Workspaces can be launched in %(name)s.") % {"name": cluster.name})
 
 
 def make_pools(request: HttpRequest, actor: Actor, context: Context) -> HttpResponse | None:
@@ -130,7 +131,7 @@ def make_pools(request: HttpRequest, actor: Actor, context: Context) -> HttpResp
     chosen = request.POST.get("cluster") or request.GET.get("cluster")
     cluster = next((one for one in clusters if one.slug == chosen), clusters[-1])
     try:
-        plans = missing_plans(cluster, api_for(cluster))
+        plans = missing_plans(cluster, Api(transport_to(cluster, within_seconds=adding.WITHIN_SECONDS)))
     except ClusterError as error:
         message, hint = explained(error, cluster)
         context["refusal"] = {"message": message, "hint": hint}
@@ -141,7 +142,7 @@ def make_pools(request: HttpRequest, actor: Actor, context: Context) -> HttpResp
         return None
     pools = doing.make_pools(actor, cluster, form.chosen())
     names = _(", ").join(pool.name for pool in pools)
-    return _next(request, _("Made with their sizes: %(names)s.") % {"names": names})
+    return _next(request, _("Pools created with their sizes: %(names)s.") % {"names": names})
 
 
 def make_tenant(request: HttpRequest, actor: Actor, context: Context) -> HttpResponse | None:
@@ -155,7 +156,7 @@ def make_tenant(request: HttpRequest, actor: Actor, context: Context) -> HttpRes
         return None
     asked = {name: form.cleaned_data[name] for name in ("name", "slug", "people")}
     tenant = doing.make_tenant(actor, **asked, quotas=form.quotas())
-    return _next(request, _("%(name)s is ready for its people.") % {"name": tenant.name})
+    return _next(request, _("Tenant %(name)s was created.") % {"name": tenant.name})
 
 
 def add_image(request: HttpRequest, actor: Actor, context: Context) -> HttpResponse | None:

@@ -10,6 +10,7 @@ from django import template
 from accounts.announcements import showing
 from accounts.tenancy import current_tenant, owns_any, tenants_to_choose
 from clusters.isolation.deciding import any_without
+from portal import guide
 from portal.first_run.steps import is_complete
 
 register = template.Library()
@@ -50,6 +51,12 @@ def announcements() -> dict[str, list[tuple[str, str, str]]]:
 def needs_first_run(context: dict[str, Any]) -> bool:
     """Return True for an admin of an installation in which no workspace ever became ready."""
     return context["request"].user.is_staff and not is_complete()
+
+
+@register.simple_tag(takes_context=True)
+def guide_here(context: dict[str, Any]) -> str:
+    """Address of the part of the guides that belongs to the page."""
+    return guide.address_of(context.get("section", ""))
 
 
 @register.simple_tag

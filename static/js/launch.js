@@ -42,7 +42,7 @@ document.addEventListener("htmx:afterSettle", (settled) => {
   if (settled.target.id === "sizes") answer.dispatchEvent(new Event("taken"));
   sayVerdict();
   const isWrong = document.querySelector("#id_name_error .error") !== null;
-  form.elements.name.setAttribute("aria-invalid", String(isWrong));
+  form.elements.namedItem("name").setAttribute("aria-invalid", String(isWrong));
 });
 
 sayVerdict();

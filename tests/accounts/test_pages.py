@@ -172,6 +172,7 @@ def test_a_new_token_is_shown_once(people: People) -> None:
 
 def test_the_form_offers_only_what_the_person_may_have(people: People) -> None:
     page = browser(people.bob).get("/profile/").text
+    assert 'value="jobs"' in page
     assert 'value="admin"' not in page
     assert 'value="second"' not in page
     assert 'value="admin"' in browser(people.admin).get("/profile/").text

@@ -24,7 +24,7 @@ ASKED: dict[str, dict[str, str]] = {
     "a member of all": {
         "page": "/",
         "page, everybody's": "/?show=everyone",
-        "page, the last": "/?show=everyone&page=200",
+        "page, the oldest first": "/?show=everyone&sort=created_at",
         "API": API,
         "API, deep": "deep",
         "API, those that wait": f"{API}?phase=waiting",

@@ -26,7 +26,18 @@ def main() -> None:
     messages = real_messages()
     for file in sorted({message.file for message in messages}):
         print(f"{file:18} {share(message for message in messages if message.file == file)}")
-    for part in ("open", "held out", "blind", "second", "third", "fourth", "fifth", "sixth"):
+    for part in (
+        "open",
+        "held out",
+        "blind",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+    ):
         print(f"{part:18} {share(message for message in messages if message.part == part)}")
     for message in sorted(messages, key=lambda message: (message.verdict, message.code)):
         if message.verdict != "right" and message.part != "held out":

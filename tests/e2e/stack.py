@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from configparser import ConfigParser
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -133,6 +134,14 @@ class Stack:
                     os.kill(process.pid, signal.SIGKILL)
 
         return kill
+
+    def supervise(self, verb: str, part: str) -> None:
+        """Let supervisor start or stop a part of the portal: one that is stopped stays so."""
+        conf = ConfigParser()
+        conf.read(self.folder / "supervisord.conf")
+        address = f"unix://{conf['unix_http_server']['file']}"
+        command = [sys.executable, "-m", "supervisor.supervisorctl", "-s", address, verb, f"portal:{part}"]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
 
     def kill_everything(self) -> None:
         """Kill every process of this state directory as a power loss would, `make up` itself first."""

@@ -69,6 +69,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "help/causes/": [("bob", "/help/causes/"), ("admin", "/help/causes/")],
+    "help/guide/<slug:name>/": [("bob", "/help/guide/user/")],
     "jobs/": [("bob", "/jobs/"), ("alice", "/jobs/?show=everyone&sort=name"), ("victor", "/jobs/")],
     "jobs/new/": [("bob", "/jobs/new/?again={sweep}"), ("victor", "/jobs/new/")],
     "jobs/<uuid:id>/": [("bob", "/jobs/{sweep}/"), ("victor", "/jobs/{failed-job}/")],
@@ -133,6 +134,8 @@ NOT_READ = {
     "jobs/new/answer/",
     "jobs/<uuid:id>/stop-rest/",  # a question after a form: tests/jobs/pages/test_parts.py
     "launch/answer/",
+    "launch/templates/",
+    "launch/templates/<uuid:id>/delete/",
     "metrics",
     "workspaces/bulk/",
     "workspaces/<uuid:id>/instead/",
@@ -170,7 +173,11 @@ NOT_READ = {
     "volumes/<uuid:id>/restore/",
     "volumes/<uuid:id>/snapshot/",
     "volumes/<uuid:id>/transfer/",
+    "workspaces/<uuid:id>/apps/",
+    "workspaces/<uuid:id>/apps/<int:port>/",
+    "workspaces/<uuid:id>/apps/<int:port>/open/",
     "workspaces/<uuid:id>/clone/",
+    "workspaces/<uuid:id>/gauges/",
     "workspaces/<uuid:id>/open/",
     "workspaces/sparklines/",
 }
@@ -377,7 +384,8 @@ def furnish(cast: Cast) -> dict[Phase, Any]:
     """Create rows of everything that pages show; return bob's workspaces by phase."""
     ssh_keys.add(cast.bob, "laptop", KEY)
     tokens.issue(cast.bob.user, "nightly", ["read"], None, 30)
-    made = {phase: make_workspace(cast, cast.bob, phase, name=f"is-{phase}") for phase in Phase}
+    apps = [{"name": "TensorBoard", "port": 6006, "shared_with": "tenant"}]
+    made = {phase: make_workspace(cast, cast.bob, phase, name=f"is-{phase}", apps=apps) for phase in Phase}
     make_workspace(cast, cast.alice, Phase.WAITING, name="a-name-as-long-as-people-like-them-to-be")
     Notice.objects.filter(user=cast.bob.user).update(read_at=None)
     spend(cast)

@@ -43,7 +43,7 @@ def test_from_the_first_admin_to_a_ready_workspace(found: Callable[[str, str], N
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_label("A100 80GB", exact=False).first).to_be_checked()
         assert faults(page) == []
-        page.get_by_role("button", name="Make these pools").click()
+        page.get_by_role("button", name="Create these pools").click()
         page.get_by_role("button", name="Create the tenant").click()
         page.get_by_role("button", name="Add the image").click()
         page.get_by_role("button", name="Launch", exact=True).click()

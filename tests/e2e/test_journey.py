@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import BrowserContext, expect
 
 from tests.e2e.driver import Administration, Lab, Portal, SSHClient, browser
 from tests.e2e.stack import Stack, until
@@ -69,6 +69,7 @@ def test_a_new_member_comes_by_a_link_works_and_leaves_nothing(berth: Stack, tmp
         connects_by_name(portal, ssh)
         files_go_both_ways(ssh, tmp_path)
         works_in_a_notebook(Lab(context, portal), ssh, first)
+        shows_an_app_to_a_colleague(portal, ssh, colleague(context, berth.address))
 
         ssh.run("echo kept > written-over-ssh")
         portal.stop()
@@ -136,6 +137,42 @@ def works_in_a_notebook(lab: Lab, ssh: SSHClient, workspace: str) -> None:
         "cat clone-of-course.log"
     )
     lab.close()
+
+
+FREE_PORT = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])"
+
+
+def colleague(context: BrowserContext, address: str) -> Portal:
+    """Sign in another member of the tenant, in a browser of their own."""
+    assert context.browser
+    portal = Portal(context.browser.new_context(base_url=address))
+    portal.sign_in("alice")
+    return portal
+
+
+def shows_an_app_to_a_colleague(portal: Portal, ssh: SSHClient, alice: Portal) -> None:
+    """Declare an app while the workspace runs; the colleague sees it while it is shared, and no longer."""
+    port = ssh.run(f'python -c "{FREE_PORT}"').strip()
+    serve = f"python -m http.server {port} --bind 127.0.0.1 --directory shown"
+    ssh.run(f"mkdir shown; echo curves > shown/index.html; nohup {serve} >/dev/null 2>&1 </dev/null &")
+    apps = portal.page.locator("#apps")
+    apps.get_by_text("Add an app").click()
+    apps.get_by_label("Name", exact=True).fill("TensorBoard")
+    apps.get_by_label("Port").fill(port)
+    apps.get_by_role("button", name="Add", exact=True).click()
+    link = apps.get_by_role("link", name="Open TensorBoard").get_attribute("href")
+    assert link is not None
+    alice.page.goto(link)
+    expect(alice.page.get_by_text("This app is private")).to_be_visible()
+    apps.get_by_role("button", name="Share with the tenant").click()
+    expect(apps).to_contain_text("everyone in Demo can open it")
+    alice.page.goto(link)
+    expect(alice.page.locator("body")).to_have_text("curves")
+    apps.get_by_role("button", name="Make private").click()
+    until(
+        "the colleague is out",
+        lambda: alice.page.reload() is not None and not alice.page.get_by_text("curves").count(),
+    )
 
 
 def connects_by_name(portal: Portal, ssh: SSHClient) -> None:

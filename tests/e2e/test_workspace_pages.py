@@ -12,7 +12,7 @@ from quotas.models import Flavor
 from tests.cast import Cast
 from tests.e2e.browsing import opened
 from tests.e2e.looks import quiet_and_readable
-from tests.shared.workspace_rows import make_workspace
+from tests.shared.workspace_rows import make_many, make_workspace
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
@@ -159,3 +159,33 @@ def test_a_reader_sees_and_hears_of_a_problem_of_the_start_and_that_it_became_re
             row.phase, row.message_code = Phase.READY, "ready"
             row.host, row.jupyter_port, row.ssh_port = "127.0.1.5", 8888, 22
         expect(page.locator("[data-said]")).to_have_text("exp-1 is ready")
+
+
+def test_a_long_list_keeps_its_place_and_what_is_selected_while_others_come(
+    browser: Browser, address: str, cast: Cast
+) -> None:
+    make_many(cast, cast.bob, 200, Phase.READY, Phase.STOPPED)
+    with opened(browser, address, cast.bob.user, "/?phase=ready") as page:
+        row = page.locator("article.workspace").nth(30)
+        row.scroll_into_view_if_needed()
+        row.get_by_role("checkbox").check()
+        row.locator(".row-menu > summary").click()
+        name, before = row.get_by_role("heading").inner_text(), row.bounding_box()
+        newest = make_workspace(cast, cast.bob, name="newest")
+        happens(newest)
+        page.get_by_role("link", name="newest", exact=True).wait_for(state="attached")
+        row = page.locator("article.workspace").nth(31)
+        assert row.get_by_role("heading").inner_text() == name
+        after = row.bounding_box()
+        assert before and after and abs(before["y"] - after["y"]) < 3
+        expect(row.get_by_role("checkbox")).to_be_checked()
+        row.get_by_role("link", name="Delete").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_role("link", name="Keep it")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(row.locator(".row-menu > summary")).to_be_focused()
+        page.get_by_role("button", name="Stop, keep files").click()
+        expect(page.get_by_role("heading", name="Stop 1 workspace?")).to_be_visible()
+        page.get_by_role("button", name="Stop them, keep files").click()
+        page.get_by_text("1 workspace was changed.").wait_for()
+        assert page.url.endswith("/?phase=ready")

@@ -25,11 +25,19 @@ from tests.cast import make_cast
 from tests.shared.job_rows import make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
+from workspaces.models import Template
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
 PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
 NOBODYS = "00000000-0000-4000-8000-000000000000"
-NOWHERE = {"id": NOBODYS, "slug": "nothing", "username": "nobody", "snapshot": NOBODYS, "step": "nowhere"}
+NOWHERE = {
+    "id": NOBODYS,
+    "slug": "nothing",
+    "username": "nobody",
+    "snapshot": NOBODYS,
+    "step": "nowhere",
+    "port": "6006",
+}
 TOMORROW = timezone.now() + timedelta(days=1)
 
 
@@ -63,8 +71,9 @@ def make_stage() -> Stage:
     Membership.objects.create(tenant=cast.second, user=cast.bob.user, role=Role.MEMBER)
     people = dict(zip(PEOPLE, (cast.bob, cast.victor, dora, cast.alice, cast.admin, cast.carol), strict=True))
     token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
+    app = {"name": "TensorBoard", "port": 6006, "shared_with": "me"}
     common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
-    workspace = make_workspace(cast, cast.bob)
+    workspace = make_workspace(cast, cast.bob, apps=[app])
     notice = Notice.objects.create(
         user=cast.bob.user,
         kind="ready",
@@ -97,6 +106,7 @@ def make_stage() -> Stage:
         cast.bob, "demo", {"name": "store", "endpoint": "https://s3.example.org", "bucket": "data"} | keys
     )
     common["snapshot"] = str(snapshot.pk)
+    common["port"] = "6006"
     now = timezone.now()
     alert = Alert.objects.create(
         tenant=cast.demo,
@@ -111,6 +121,9 @@ def make_stage() -> Stage:
     route = AlertRoute.objects.create(
         name="hook", way="webhook", tenant=cast.demo, address="x", host="x.test"
     )
+    template = Template.objects.create(
+        tenant=cast.demo, name="week", body={"image": "jupyter", "flavor": "a100-1"}, created_by=cast.bob.user
+    )
     announcement = Announcement.objects.create(text="New GPUs")
     ids = {
         "announcement": str(announcement.pk),
@@ -123,6 +136,7 @@ def make_stage() -> Stage:
         "workspace": str(workspace.pk),
         "booking": str(booking.pk),
         "notice": str(notice.pk),
+        "template": str(template.pk),
         "post-mortem": str(make_post_mortem(workspace).pk),
         "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
         "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),

@@ -37,13 +37,13 @@ def test_it_is_on_every_page_while_it_lasts(cast: Cast) -> None:
     now = timezone.now()
     with pytest.raises(NotAllowed):
         changing.announce(cast.alice, text="Mine")
-    changing.announce(cast.admin, text="Over", shown_from=now - 2 * HOUR, shown_until=now - HOUR)
+    changing.announce(cast.admin, text="Bygone", shown_from=now - 2 * HOUR, shown_until=now - HOUR)
     changing.announce(cast.admin, text="To come", shown_from=now + HOUR)
     said = changing.announce(cast.admin, text="New GPUs", level="warn")
     pages = [(Client(), "/sign-in/"), (browser(cast.bob), "/"), (browser(cast.admin), "/admin/")]
     for client, path in pages:
         page = client.get(path).content.decode()
-        assert "New GPUs" in page and "Over" not in page and "To come" not in page, path
+        assert "New GPUs" in page and "Bygone" not in page and "To come" not in page, path
     assert changing.end(cast.admin, said.pk) and not changing.end(cast.admin, said.pk)
     assert not showing.shown()
 

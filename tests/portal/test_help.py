@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.urls import reverse
 
 from clusters.explain import BY_CODE
 from clusters.models import UnknownCause
+from portal import guide
 from quotas.models import Claim
 from tests.cast import Cast, make_cast
 from tests.shared.clients import browser
@@ -99,3 +101,20 @@ def test_a_ready_workspace_leads_to_what_is_in_the_way_of_browser_and_ssh(cast: 
     client = browser(cast.bob)
     assert 'href="/help/causes/#ways"' in client.get(f"/workspaces/{workspace.pk}/").content.decode()
     assert 'id="ways"' in client.get("/help/causes/").content.decode()
+
+
+@pytest.mark.parametrize("section", guide.PARTS)
+def test_each_page_leads_to_a_heading_of_a_guide_that_exists(section: str) -> None:
+    name, part = guide.PARTS[section]
+    assert not part or f'id="{part}"' in guide.guide(name).html
+    assert guide.address_of(section).startswith(reverse("guide", args=[name]))
+
+
+@pytest.mark.parametrize("name", guide.NAMES)
+def test_links_between_guides_lead_to_their_pages(name: str) -> None:
+    addresses = re.findall(r'href="([^"]+)"', guide.guide(name).html)
+    assert [one for one in addresses if not one.startswith(("#", "http", "/help/guide/"))] == []
+    for address in addresses:
+        if address.startswith("/help/guide/"):
+            other, _hash, part = address.removeprefix("/help/guide/").partition("/#")
+            assert not part or f'id="{part}"' in guide.guide(other).html, address

@@ -88,6 +88,13 @@ EXPOSITIONS: list[Any] = [
     {"port": 9090, "path": "/a\n"}, {"port": 9090, "path": "/\x00"}, {"port": 9090, "path": "/" * 300},
     {"port": 9090, "path": None}, {"port": 9090, "host": "x"},
 ]  # fmt: skip
+APP = {"name": "a", "port": 6006}
+APPS: list[Any] = [
+    7, "x", [], {}, {"name": "a"}, {"port": 6006}, APP | {"port": 0}, APP | {"port": 80}, APP | {"port": 8888},
+    APP | {"port": 2222}, APP | {"port": 65536}, APP | {"port": 2**70}, APP | {"port": "x"}, APP | {"port": True},
+    APP | {"name": ""}, APP | {"name": "a" * 41}, APP | {"name": "a\x00"}, APP | {"name": "\u202ea"},
+    APP | {"name": 7}, APP | {"shared_with": "everybody"}, APP | {"shared_with": None}, APP | {"host": "x"},
+]  # fmt: skip
 AFTER: list[Any] = [
     7, "x", {}, [7], ["x"], [{}], [{"job": None}], [{"job": "x"}], [{"job": STRANGER}],
     [{"job": STRANGER, "on": "sunday"}], [{"job": STRANGER, "on": None}], [{"job": STRANGER, "surprise": 1}],
@@ -98,6 +105,17 @@ DISTRIBUTED: list[Any] = [
     {"framework": "ranks", "nodes": 10**9}, {"framework": "ranks", "nodes": 1.5}, {"framework": "ranks", "nodes": []},
     {"framework": "ranks", "processes_per_node": -1}, {"framework": "ranks", "processes_per_node": 2**70},
     {"framework": "torchrun", "master": "10.0.0.1"},
+]  # fmt: skip
+# The last one lacks nothing but a good name.
+TEMPLATES: list[Any] = [
+    7, [], "x", None, {}, {"image": "jupyter"}, {"image": None, "flavor": "a100-1"},
+    *({"image": "jupyter", "flavor": "a100-1", **more} for more in of(
+        {"secret_env": {"A": "b"}}, {"tenant": "second"}, {"name": "x"}, {"priority": 9}, {"env": {"PATH": "/"}},
+        {"secret_names": "A"}, {"secret_names": ["HOME"]}, {"secret_names": ["a b"]}, {"secret_names": ["A"] * 51},
+        {"secret_names": ["A\x00"]}, {"volumes": [STRANGER]}, {"repository": "file:///etc"}, {"disk_mib": 1},
+        {"connections": []},
+    )),
+    {"image": "jupyter", "flavor": "a100-1"},
 ]  # fmt: skip
 KEYS: list[Any] = [
     "", "ssh-rsa", "ssh-rsa AAAA", "ssh-ed25519 !!!!", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", RSA_1024,
@@ -113,6 +131,11 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(launch(metrics=at) for at in EXPOSITIONS),
     *(job(metrics=at) for at in EXPOSITIONS),
     *(("PATCH", "workspaces/{id}/", {"metrics": at}) for at in EXPOSITIONS),
+    *(launch(apps=[app]) for app in APPS),
+    *(launch(apps=apps) for apps in of(7, "x", {}, [APP, APP], [APP | {"port": 3000 + n} for n in range(9)])),
+    *(("POST", "workspaces/{id}/apps/", app) for app in APPS),
+    ("PATCH", "workspaces/{id}/apps/6006/", {"shared_with": "tenant"}),
+    ("DELETE", "workspaces/{id}/apps/99999999999999999999/", None),
     *(job(after=after) for after in AFTER),
     *(job(writes=writes) for writes in of(
         7, [], "x", {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER}, {"volume": STRANGER, "path": "/x"},
@@ -167,6 +190,8 @@ HOSTILE: list[tuple[str, str, Any]] = [
         "", " \n", "a\x00b", "\ud83d", "x" * 4001, None, 7, True, [], {},
     )),
     *(("POST", "post-mortems/{id}/notes/", body) for body in of({}, [], "x", 7, {"text": "fine", "author": "bob"})),
+    *(("POST", "templates/", {"tenant": "demo", "name": "fine", "launch": one}) for one in TEMPLATES),
+    *(("POST", "templates/", {"tenant": "demo", "name": name, "launch": TEMPLATES[-1]}) for name in NAMES[:12]),
     ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),
     ("GET", "audit/?since=yesterday", None),
     ("GET", "alerts/?state=broken", None),

@@ -42,6 +42,7 @@ ENDED_SESSIONS = ("deactivated", "signed out")
 # Tokens of bob with one scope.
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
+TEMPLATE = {"tenant": "demo", "name": "Week 3", "launch": {"image": "jupyter", "flavor": "a100-1"}}
 JOB = LAUNCH | {"command": ["true"]}
 VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
 FOREIGN = {"tenant": "demo", "owner": "bob", "name": "scans", "kind": "dataset", "persistent_volume": "pv-1"}
@@ -125,6 +126,12 @@ API: dict[str, dict[str, Row]] = {
         "DELETE": Row("403 403 403 200 200 404 403 404"),
     },
     "images/": {"GET": EVERYBODY},
+    "templates/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", TEMPLATE)},
+    "templates/<uuid:id>/": {
+        "GET": SEEN,
+        "PATCH": Row("403 403 403 200 200 404 403 404", {"name": "new"}),
+        "DELETE": Row("403 403 403 204 204 404 403 404"),
+    },
     "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
     "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
     "workspaces/<uuid:id>/": {
@@ -143,6 +150,13 @@ API: dict[str, dict[str, Row]] = {
     "workspaces/<uuid:id>/clone/": {"POST": Row("202 403 202 202 202 404 403 404")},
     "workspaces/<uuid:id>/job/": {"POST": Row("201 403 201 201 201 404 403 404", {"command": ["true"]})},
     "workspaces/<uuid:id>/jupyter/": {"POST": replace(OWN, codes="201 403 403 403 403 404 403 404")},
+    "workspaces/<uuid:id>/apps/": {
+        "POST": Row("201 403 403 403 403 404 403 404", {"name": "Streamlit", "port": 8501}),
+    },
+    "workspaces/<uuid:id>/apps/<int:port>/": {
+        "PATCH": Row("200 403 403 403 403 404 403 404", {"shared_with": "tenant"}),
+        "DELETE": Row("204 403 403 403 403 404 403 404"),
+    },
     "workspaces/<uuid:id>/metrics/": {"GET": SEEN},
     "jobs/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", JOB)},
     "jobs/<uuid:id>/": {"GET": SEEN, "DELETE": MANAGED},
@@ -248,6 +262,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "help/causes/": (PAGE, PAGE),
     "first-run/": ("403 403 403 403 200 403 302", "403 403 403 403 302 403 302"),  # what is left is to try it
     "first-run/<slug:step>/": ("403 403 403 403 200 403 302", "403 403 403 403 422 403 302"),
+    "help/guide/<slug:name>/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is none of that name
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
@@ -297,6 +312,8 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "notices/unsubscribe/<str:token>/": (PUBLIC, PUBLIC),
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
+    "launch/templates/": (NO_SUCH_METHOD, "422 200 422 422 422 422 302"),  # as launch/
+    "launch/templates/<uuid:id>/delete/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
     "add-ssh-key/": (PAGE, REFUSED_FORM),
     "ssh/config/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no jump
     "jobs/": (PAGE, NO_SUCH_METHOD),
@@ -343,6 +360,11 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/metrics/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/gauges/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/apps/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
+    "workspaces/<uuid:id>/apps/<int:port>/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
+    # Who gets into an app that is shared: tests/workspaces/ways_in/test_gateway_apps.py
+    "workspaces/<uuid:id>/apps/<int:port>/open/": ("302 403 403 403 403 404 302", NO_SUCH_METHOD),
     "workspaces/<uuid:id>/clone/": (NO_SUCH_METHOD, "302 403 302 302 302 404 302"),
     "workspaces/<uuid:id>/settings/": (SEEN_PAGE, "422 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/instead/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),

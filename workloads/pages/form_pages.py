@@ -54,8 +54,12 @@ class FormPage(Generic[Form]):
     begin: Callable[[Actor, Mapping[str, str]], Beginning]
     submit: Callable[[Actor, Form], str]
     done: str  # name of the page to go to
+    more: Callable[[Actor], Mapping[str, Any]] = lambda _actor: {}  # for the template
 
-    def respond(self, request: HttpRequest) -> HttpResponse:
+    def respond(
+        self, request: HttpRequest, instead: Callable[[Actor, Form], str] | None = None
+    ) -> HttpResponse:
+        """Show the form, or do what it asks for. `instead`: do this with a valid form; it returns an address."""
         actor = actor_of(request)
         tenants = launch_tenants(request)
         if not tenants:
@@ -68,12 +72,14 @@ class FormPage(Generic[Form]):
         only_looks = "look" in request.POST  # the button for people without scripts
         if form.is_valid() and not only_looks:
             try:
+                if instead:
+                    return redirect(instead(actor, form))
                 return redirect(self.done, id=self._once(actor, form, request))
             except SHOWN_IN_PLACE as refusal:
                 form.refuse(refusal)
         context = {"form": form, "pools": pools, "tenants": tenants, "refused": not only_looks}
-        context |= live_answer(actor, tenant, form, root_of(request))
-        return self._page(request, context, status=200 if only_looks else 422)
+        context |= live_answer(actor, tenant, form, root_of(request)) | {"did_instead": bool(instead)}
+        return self._page(request, actor, context, status=200 if only_looks else 422)
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """Forecast for the form as it is filled in now. By POST: typed values do not belong in a log of addresses."""
@@ -103,11 +109,11 @@ class FormPage(Generic[Form]):
         context: dict[str, Any] = {}
         if first.is_last and not {"flavor", "pool"} & link.keys() and (instead := starting_now(answer)):
             context = {"waiting_size": answer["size"], "instead_of_last": instead.size}
-            form = self.form(None, form.initial | fills(instead), **offered)
+            form = self.form(None, dict(form.initial) | fills(instead), **offered)
             answer = self._as_sent(request, actor, tenant, form, offered)
         context |= {"form": form, "pools": pools, "tenants": tenants, "notes": notes}
         context |= first.context | {"by_link": prefill.describes_all(link)}
-        return self._page(request, context | answer)
+        return self._page(request, actor, context | answer)
 
     def _as_sent(
         self, request: HttpRequest, actor: Actor, tenant: Tenant, form: Form, offered: dict[str, Any]
@@ -136,8 +142,10 @@ class FormPage(Generic[Form]):
 
         return done_once(actor.user, request.POST, work) if form.cleaned_data.get("once") else work()
 
-    def _page(self, request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
-        more = {"section": self.section, "same": self.same}
+    def _page(
+        self, request: HttpRequest, actor: Actor, context: dict[str, Any], status: int = 200
+    ) -> HttpResponse:
+        more = {"section": self.section, "same": self.same, **self.more(actor)}
         return render(request, self.template, more | context, status=status)
 
 

@@ -28,7 +28,7 @@ from .forms import FIND, FINDING, MIB_PER_GIB, WorkloadForm
 
 FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 # Names that choose the first values; `tenant` and `pool` are read before the form is made.
-OTHERS = ("again", "workspace", "job", "fresh", "pool", "env")
+OTHERS = ("again", "workspace", "job", "template", "fresh", "pool", "env")
 # A link with one of these describes all: nothing of what the reader did last may get into it.
 WHOLE = frozenset({"image", "repository", "env", "command", "notebook", "sweep"})
 MOST_NOTES = 8

@@ -1,6 +1,7 @@
 """JSON of workspaces and events for the API, the websockets and the pages. From rows alone, never the cluster.
 
-The private parts of a workspace (Jupyter link, SSH endpoint, environment, repository) are for its owner alone.
+The private parts of a workspace (Jupyter link, SSH endpoint, its own apps, environment, repository) are for its owner
+alone.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from workspaces.access import is_own
 from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
 from workspaces.naming import host_label
+from workspaces.state import declared, jupyter, story
 from workspaces.state import settings as next_settings
-from workspaces.state import story
+from workspaces.state.declared import App
 
 from . import ssh_config
 from .ssh_config import Jump
 
 MAY_WAIT = (Phase.WAITING, Phase.STARTING, Phase.STOPPING, Phase.DELETING)
-CLOSED = {"jupyter": None, "ssh": None}
 SHARED = ("tenant", "owner", "image", "pool__cluster", "flavor")
 Json = dict[str, Any]
 
@@ -79,7 +80,8 @@ def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], 
     def describe(workspace: Workspace, actor: Actor) -> Json:
         queue = queues.get(workspace.run) if workspace.run else None
         is_shared = (workspace.owner_id, host_label(workspace.name)) in shared
-        ways_in = endpoints(workspace, jump, is_shared=is_shared) if is_own(actor, workspace) else CLOSED
+        own = is_own(actor, workspace)
+        ways_in = endpoints(workspace, jump, is_shared=is_shared) if own else shared_endpoints(workspace)
         body = _workspace_json(workspace, actor, queue, asked.get(workspace.run))
         return {**body, "endpoints": ways_in, **_changes(workspace, mounts.get(workspace.pk, []))}
 
@@ -232,11 +234,31 @@ def explained(code: str, data: Json) -> Json:
 def endpoints(workspace: Workspace, jump: Jump | None, *, is_shared: bool) -> Json:
     """Link to Jupyter and address of SSH; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`;
     `is_shared`: its name does not identify it."""
+    apps = [app_json(workspace, app) for app in declared.apps_of(workspace)]
     if workspace.phase != Phase.READY or not workspace.host:
-        return CLOSED
+        return {"jupyter": None, "ssh": None, "apps": apps}
     link = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"
+    jupyter_link = link if hosts.jupyter_of(workspace) else None
     ssh = ssh_endpoint(workspace, jump, is_shared=is_shared)
-    return {"jupyter": link if hosts.jupyter_of(workspace) else None, "ssh": ssh}
+    return {"jupyter": jupyter_link, "ssh": ssh, "apps": apps}
+
+
+def shared_endpoints(workspace: Workspace) -> Json:
+    """What others in the tenant may open: its shared apps."""
+    apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared]
+    return {"jupyter": None, "ssh": None, "apps": apps}
+
+
+def app_json(workspace: Workspace, app: App) -> Json:
+    """App with its link, which is None while it cannot be opened."""
+    link = f"{settings.BASE_URL}{reverse('workspace-app-open', args=[workspace.pk, app.port])}"
+    can_open = hosts.is_on() and jupyter.address(workspace) != ""
+    return {
+        "name": app.name,
+        "port": app.port,
+        "url": link if can_open else None,
+        "shared_with": app.shared_with,
+    }
 
 
 def ssh_endpoint(workspace: Workspace, jump: Jump | None, *, is_shared: bool) -> Json | None:

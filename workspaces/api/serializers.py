@@ -31,8 +31,11 @@ from workspaces.launch.launch import LaunchSpec
 from workspaces.models import Desired, Event, Phase, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime, Metrics
 from workspaces.runs.settings import NewSettings
+from workspaces.state.declared import App
 from workspaces.state.runs import next_size
 from workspaces.state.settings import FIELDS
+
+from .app_shapes import AppBody, AppShape
 
 
 class SettingsBody(SizeBody):
@@ -61,6 +64,8 @@ class SettingsBody(SizeBody):
 
 class LaunchBody(SettingsBody, RequestBody):
     """Launch of a workspace. Give exactly one of flavor, pool or gpu to choose the place; other fields set amounts."""
+
+    apps = AppBody(many=True, required=False, help_text="Programs with a web page in it, eight at most.")
 
 
 class EstimateBody(LaunchBody):
@@ -145,6 +150,7 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         connections=body["connections"],
         exposition=exposition_of(body),
         idle_minutes=body.get("idle_minutes"),
+        apps=[App(**app) for app in body.get("apps", ())],
     )
 
 
@@ -239,6 +245,7 @@ class EndpointsShape(serializers.Serializer[Any]):
         allow_null=True, help_text="Link for a browser that is signed in to Berth."
     )
     ssh = SSHShape(allow_null=True)
+    apps = AppShape(many=True, help_text="For others: those that are shared with the tenant.")
 
 
 class FailureShape(ReasonShape):
@@ -248,7 +255,7 @@ class FailureShape(ReasonShape):
     )
 
 
-class ProblemShape(ReasonShape):
+class StartProblemShape(ReasonShape):
     since = serializers.DateTimeField(allow_null=True)
     gives_up_at = serializers.DateTimeField(
         allow_null=True, help_text="When it ends the start, if it lasts. Null: it does not."
@@ -299,9 +306,9 @@ class WorkspaceShape(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     queue = QueueShape(allow_null=True)
     progress = ProgressShape()
-    endpoints = EndpointsShape(help_text="Null for everybody but its own person.")
+    endpoints = EndpointsShape(help_text="Null for everybody but its own person, except shared apps.")
     failure = FailureShape(allow_null=True)
-    problem = ProblemShape(
+    problem = StartProblemShape(
         allow_null=True, help_text="What is in the way of its start, or wrong with what runs."
     )
     volumes = serializers.ListField(child=serializers.DictField())

@@ -6,8 +6,9 @@ from accounts.access import Actor
 from accounts.models import Scope
 from accounts.rest.not_yet import not_yet
 
-from . import api
+from . import api, declared
 from .logs import LogsView
+from .templates import TemplatesView, TemplateView
 
 
 def is_admin(actor: Actor, **_: object) -> None:
@@ -23,6 +24,10 @@ urlpatterns = [
     path("workspaces/<uuid:id>/events/", api.EventsView.as_view(), name="workspace-events"),
     path("workspaces/<uuid:id>/logs/", LogsView.as_view(), name="workspace-logs"),
     path("workspaces/<uuid:id>/jupyter/", api.JupyterView.as_view(), name="workspace-jupyter"),
+    path("templates/", TemplatesView.as_view(), name="templates"),
+    path("templates/<uuid:id>/", TemplateView.as_view(), name="template"),
+    path("workspaces/<uuid:id>/apps/", declared.AppsView.as_view(), name="workspace-apps"),
+    path("workspaces/<uuid:id>/apps/<int:port>/", declared.AppView.as_view(), name="workspace-app"),
     path("images/", api.ImagesView.as_view(), name="images"),
     path("estimate/", api.EstimateView.as_view(), name="estimate"),
     path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),

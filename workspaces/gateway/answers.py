@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 Header = tuple[bytes, bytes]
@@ -15,9 +16,9 @@ async def answer(send: Any, status: int, headers: list[Header], body: bytes = b"
     await send({"type": "http.response.body", "body": body})
 
 
-async def redirect(send: Any, where: str, cookie: str = "") -> None:
+async def redirect(send: Any, where: str, cookies: Iterable[str] = ()) -> None:
     headers = [(b"location", where.encode()), (b"referrer-policy", b"no-referrer")]
-    headers += [(b"set-cookie", cookie.encode())] if cookie else []
+    headers += [(b"set-cookie", cookie.encode()) for cookie in cookies]
     await answer(send, 303, headers)
 
 

@@ -1,5 +1,5 @@
-"""Carry an HTTP request to Jupyter and its answer back, piece by piece: neither is held whole, and a slow client slows
-only its own request."""
+"""Carry an HTTP request to Jupyter or an app and the answer back, piece by piece: neither is held whole, and a slow
+client slows only its own request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 from django.utils.translation import gettext as _
 
-from . import upstream
+from . import tunnel, upstream
 from .answers import answer
 from .passes import Guest
 
@@ -76,7 +76,7 @@ async def forward(scope: dict[str, Any], receive: Any, send: Any, guest: Guest, 
             log.info("a workspace's Jupyter broke off: %s", type(error).__name__)
         else:
             log.info("a workspace's Jupyter does not answer: %s", type(error).__name__)
-            await _not_there(send)
+            await _not_there(send, guest, error)
     finally:
         for task in ends:
             task.cancel()
@@ -87,16 +87,19 @@ async def _exchange(scope: dict[str, Any], incoming: Incoming, send: Outgoing, g
     has_body = has_a_body(scope)
     if not has_body:
         await anext(incoming.pieces(), None)
-    async with upstream.client().request(
-        scope["method"],
-        upstream.address(scope, guest),
-        headers=upstream.onward(scope["headers"], guest),
-        data=incoming.pieces() if has_body else None,
-        allow_redirects=False,
-    ) as given:
+    async with (
+        upstream.client_for(guest) as client,
+        client.request(
+            scope["method"],
+            upstream.address(scope, guest),
+            headers=upstream.onward(scope["headers"], guest),
+            data=incoming.pieces() if has_body else None,
+            allow_redirects=False,
+        ) as given,
+    ):
         if given.status < 200:  # a switch to another protocol that was not asked for
             raise aiohttp.ClientPayloadError
-        headers = upstream.back(given.raw_headers)
+        headers = upstream.back(given.raw_headers, guest)
         await send({"type": "http.response.start", "status": given.status, "headers": headers})
         async for piece in given.content.iter_any():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -109,11 +112,23 @@ def has_a_body(scope: dict[str, Any]) -> bool:
     return framing.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in framing
 
 
-async def _not_there(send: Any) -> None:
+async def _not_there(send: Any, guest: Guest, error: Exception) -> None:
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"retry-after", b"3"),
         (b"refresh", b"3"),
     ]
-    body = _("JupyterLab does not answer at the moment. This page retries automatically.")
-    await answer(send, 502, headers, body.encode())
+    await answer(send, 502, headers, _why(guest, error).encode())
+
+
+def _why(guest: Guest, error: Exception) -> str:
+    if isinstance(error, tunnel.NotListening):
+        return _(
+            "Nothing listens at port %(port)d of this workspace. Start the app there, on 127.0.0.1 or 0.0.0.0. "
+            "This page retries automatically."
+        ) % {"port": guest.port}
+    if isinstance(error, tunnel.NoWay):
+        return _("This workspace was started before it could have apps. Restart it once.")
+    if guest.port is not None:
+        return _("The app does not answer at the moment. This page retries automatically.")
+    return _("JupyterLab does not answer at the moment. This page retries automatically.")

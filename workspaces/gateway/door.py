@@ -1,10 +1,10 @@
-"""ASGI entry: requests to a workspace's host name go to its Jupyter, all others to Berth itself."""
+"""ASGI entry: requests to the host name of a workspace go to its Jupyter, those to an app's to the app, all others to
+Berth itself."""
 
 from __future__ import annotations
 
 from typing import Any
 from urllib.parse import parse_qs, quote
-from uuid import UUID
 
 from channels.db import database_sync_to_async
 from django.conf import settings
@@ -13,10 +13,11 @@ from django.utils.translation import gettext as _
 
 from . import carry, guests, hosts, passes, sockets, upstream
 from .answers import redirect, refuse
-from .hosts import ENTER
+from .hosts import ENTER, Site
 from .passes import Guest
 
 MOST_PASSES = 4
+NAME_COOKIE = "berth_name"  # start/jupyter_config.py names the browser's tab by it
 CROWDED_SECONDS = 5
 
 Scope = dict[str, Any]
@@ -33,13 +34,13 @@ class Gateway:
             await _lifespan(receive, send)
             return
         headers = headers_of(scope)
-        workspace_id = hosts.workspace_at(headers.get("host", ""))
-        if workspace_id is None:
+        site = hosts.site_at(headers.get("host", ""))
+        if site is None:
             await self._application(scope, receive, send)
         elif scope["type"] == "websocket":
-            await _socket(scope, receive, send, workspace_id, headers)
+            await _socket(scope, receive, send, site, headers)
         else:
-            await _request(scope, receive, send, workspace_id, headers)
+            await _request(scope, receive, send, site, headers)
 
 
 async def _lifespan(receive: Any, send: Any) -> None:
@@ -60,13 +61,11 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return found
 
 
-async def _request(
-    scope: Scope, receive: Any, send: Any, workspace_id: UUID, headers: dict[str, str]
-) -> None:
+async def _request(scope: Scope, receive: Any, send: Any, site: Site, headers: dict[str, str]) -> None:
     if not _is_here(scope):
         await refuse(send, 400, _("An address on this host begins with a slash."))
     elif scope["path"] == ENTER:
-        await _enter(scope, send, workspace_id, headers)
+        await _enter(scope, send, site, headers)
     elif scope["path"].startswith(hosts.RESERVED):
         await refuse(send, 404, _("Addresses under /_berth/ belong to Berth. There is nothing here."))
     elif not hosts.is_own_page(scope["method"], headers):
@@ -77,19 +76,19 @@ async def _request(
         # Such a worker would see every address on this host, tickets too, and stay installed.
         await refuse(send, 403, _("A service worker cannot cover a whole workspace host."))
     else:
-        await _let_in(scope, receive, send, workspace_id, headers)
+        await _let_in(scope, receive, send, site, headers)
 
 
-async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, headers: dict[str, str]) -> None:
+async def _let_in(scope: Scope, receive: Any, send: Any, site: Site, headers: dict[str, str]) -> None:
     try:
-        secret, guest = await _guest(headers, workspace_id)
+        secret, guest = await _guest(headers, site)
     except (OperationalError, InterfaceError):
         await refuse(send, 503, _("Berth cannot check who you are at the moment. Try again soon."))
         return
     if guest is not None and guest.upstream:
         try:
-            with guests.place(workspace_id, guest.user_id):
-                changed = guests.until_changed(secret, workspace_id, guest)
+            with guests.place(site, guest.user_id):
+                changed = guests.until_changed(secret, site, guest)
                 await carry.forward(scope, receive, send, guest, changed)
         except guests.Crowded:
             await refuse(
@@ -100,24 +99,26 @@ async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
             )
     elif headers.get("sec-fetch-mode") == "navigate" or "text/html" in headers.get("accept", ""):
         # The portal decides: it signs the person in, says why nothing runs, or issues a new ticket.
-        where = f"workspaces/{workspace_id}/" + (
-            "" if guest else f"open/?next={quote(upstream.asked(scope))}"
+        page = (
+            f"/workspaces/{site.workspace_id}/"
+            if guest
+            else f"{site.page}?next={quote(upstream.asked(scope))}"
         )
-        await redirect(send, f"{_portal(headers)}/{where}")
+        await redirect(send, f"{_portal(headers)}{page}")
     elif guest is None:
         await refuse(send, 401, _("You are not signed in to this workspace. Open it from Berth again."))
     else:
         await refuse(send, 503, _("This workspace does not run at the moment."))
 
 
-async def _socket(scope: Scope, receive: Any, send: Any, workspace_id: UUID, headers: dict[str, str]) -> None:
+async def _socket(scope: Scope, receive: Any, send: Any, site: Site, headers: dict[str, str]) -> None:
     secret, guest = "", None
     if _is_here(scope) and hosts.is_own_page("GET", headers):
-        secret, guest = await _guest(headers, workspace_id)
+        secret, guest = await _guest(headers, site)
     try:
         if guest is not None and guest.upstream:
-            with guests.place(workspace_id, guest.user_id):
-                await sockets.carry(scope, receive, send, guest, secret, workspace_id)
+            with guests.place(site, guest.user_id):
+                await sockets.carry(scope, receive, send, guest, secret, site)
             return
     except guests.Crowded:
         await _refuse_crowded(receive, send)
@@ -139,26 +140,28 @@ def _is_here(scope: Scope) -> bool:
     return bool(scope["raw_path"].startswith(b"/"))
 
 
-async def _enter(scope: Scope, send: Any, workspace_id: UUID, headers: dict[str, str]) -> None:
+async def _enter(scope: Scope, send: Any, site: Site, headers: dict[str, str]) -> None:
     if scope["method"] != "GET":  # a HEAD request must not use up the ticket
         await refuse(send, 405, _("Only a browser that follows the link can do this."))
         return
     asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
-    secret = await database_sync_to_async(passes.enter)(asked.get("ticket", ""), workspace_id)
+    entered = await database_sync_to_async(passes.enter)(asked.get("ticket", ""), site)
     portal = asked.get("from", "")
-    if secret is None:  # used or too old: the portal issues another
-        where = f"{hosts.portal_from(headers['host'], portal)}/workspaces/{workspace_id}/open/"
-        await redirect(send, where)
+    if entered is None:  # used or too old: the portal issues another
+        await redirect(send, f"{hosts.portal_from(headers['host'], portal)}{site.page}")
         return
-    await redirect(
-        send, local(asked.get("next", "")), cookie=_cookie(f"{secret}.{quote(portal, safe=':[]')}")
-    )
+    secret, name = entered
+    cookies = [_cookie(cookie_name(), f"{secret}.{quote(portal, safe=':[]')}")]
+    if site.port is None:
+        cookies.append(_cookie(NAME_COOKIE, quote(name)))
+    where = local(asked.get("next", ""), "/lab" if site.port is None else "/")
+    await redirect(send, where, cookies)
 
 
-def local(path: str) -> str:
-    """Return a path on this host, else the start page. Encoded: browsers drop tabs, and a line break ends a header."""
+def local(path: str, start: str = "/lab") -> str:
+    """Return a path on this host, else its start page. Encoded: browsers drop tabs, and a line break ends a header."""
     path = quote(path, safe="/?#&=%:+,;@!$'()*~[]")
-    return path if path.startswith("/") and not path.startswith(("//", "/%5C", ENTER)) else "/lab"
+    return path if path.startswith("/") and not path.startswith(("//", "/%5C", ENTER)) else start
 
 
 # --- the pass as a cookie: its secret, and the portal's host name in this browser
@@ -169,18 +172,18 @@ def cookie_name() -> str:
     return "__Host-berth_pass" if settings.SESSION_COOKIE_SECURE else "berth_pass"
 
 
-async def _guest(headers: dict[str, str], workspace_id: UUID) -> tuple[str, Guest | None]:
+async def _guest(headers: dict[str, str], site: Site) -> tuple[str, Guest | None]:
     """Return the first valid pass, else Jupyter's token that a script brings.
 
     Several passes: over plain HTTP, another workspace's page may have set a cookie of this name.
     """
     for value in passes_in(headers)[:MOST_PASSES]:
         secret = value.partition(".")[0]
-        if guest := await guests.guest_of(secret, workspace_id):
+        if guest := await guests.guest_of(secret, site):
             return secret, guest
     kind, _space, token = headers.get("authorization", "").partition(" ")
     secret = passes.SCRIPT + token.strip()
-    if kind.lower() in ("token", "bearer") and (guest := await guests.guest_of(secret, workspace_id)):
+    if kind.lower() in ("token", "bearer") and (guest := await guests.guest_of(secret, site)):
         return secret, guest
     return "", None
 
@@ -197,6 +200,6 @@ def passes_in(headers: dict[str, str]) -> list[str]:
     return [value.strip() for name, _, value in pairs if name.strip() == cookie_name() and value.strip()]
 
 
-def _cookie(value: str) -> str:
+def _cookie(name: str, value: str) -> str:
     secure = "; Secure" if settings.SESSION_COOKIE_SECURE else ""
-    return f"{cookie_name()}={value}; Path=/; HttpOnly; SameSite=Lax{secure}"
+    return f"{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}"

@@ -1,7 +1,8 @@
-"""Host names of workspaces: one each, so that a workspace shares its origin with nothing else."""
+"""Host names of workspaces and of their apps: one each, so that each shares its origin with nothing else."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 
@@ -14,23 +15,44 @@ from workspaces.state import jupyter
 
 RESERVED = "/_berth/"
 ENTER = f"{RESERVED}enter"
+UUID_LENGTH = 36
 
 
 def is_on() -> bool:
     return bool(settings.WORKSPACE_DOMAIN)
 
 
-def workspace_at(host: str) -> UUID | None:
-    """Return the workspace that a Host header names, on any port; None if it names none."""
+@dataclass(frozen=True)
+class Site:
+    """What has a host name of its own: a workspace's Jupyter, or its app at a port."""
+
+    workspace_id: UUID
+    port: int | None = None
+
+    @property
+    def label(self) -> str:
+        """First part of the host name."""
+        return str(self.workspace_id) if self.port is None else f"{self.workspace_id}-{self.port}"
+
+    @property
+    def page(self) -> str:
+        """Path of the portal's page that hands a browser over to this site."""
+        of_app = "" if self.port is None else f"apps/{self.port}/"
+        return f"/workspaces/{self.workspace_id}/{of_app}open/"
+
+
+def site_at(host: str) -> Site | None:
+    """Return the site that a Host header names, on any port; None if it names none."""
     name, _port = split_domain_port(host)
     label, _dot, domain = name.partition(".")
     if not is_on() or domain != settings.WORKSPACE_DOMAIN:
         return None
+    spelt, dash, port = label[:UUID_LENGTH], label[UUID_LENGTH : UUID_LENGTH + 1], label[UUID_LENGTH + 1 :]
     try:
-        named = UUID(label)
+        named = Site(UUID(spelt), int(port) if dash else None)
     except ValueError:
         return None
-    return named if str(named) == label else None  # only the canonical spelling of an id counts
+    return named if named.label == label else None  # only the canonical spelling counts
 
 
 def jupyter_of(workspace: Workspace) -> str:
@@ -39,16 +61,16 @@ def jupyter_of(workspace: Workspace) -> str:
     return jupyter.address(workspace) if reachable else ""
 
 
-def origin_of(workspace_id: UUID, host: str) -> str:
-    """The origin of a workspace, on the port by which the portal itself was reached (a tunnel may have another)."""
-    return _origin(f"{workspace_id}.{settings.WORKSPACE_DOMAIN}", host)
+def origin_of(site: Site, host: str) -> str:
+    """The origin of a site, on the port by which the portal itself was reached (a tunnel may have another)."""
+    return _origin(f"{site.label}.{settings.WORKSPACE_DOMAIN}", host)
 
 
-def way_in(workspace_id: UUID, host: str, *, ticket: str, then: str) -> str:
+def way_in(site: Site, host: str, *, ticket: str, then: str) -> str:
     """Address to which the portal, reached at this host, sends a browser with its ticket."""
     name, _port = split_domain_port(host)
     asked = urlencode({"ticket": ticket, "next": then, "from": name})
-    return f"{origin_of(workspace_id, host)}{ENTER}?{asked}"
+    return f"{origin_of(site, host)}{ENTER}?{asked}"
 
 
 def portal_from(host: str, name: str) -> str:

@@ -32,7 +32,7 @@ def hand_out(actor: Actor, workspace: Workspace, host: str) -> tuple[str, str, d
             _("Wait until the phase is “ready”. An image without Jupyter never offers it."),
         )
     if hosts.is_on():
-        address = f"{hosts.origin_of(workspace.pk, host)}/"
+        address = f"{hosts.origin_of(hosts.Site(workspace.pk), host)}/"
     with transaction.atomic():
         secret = locked(WorkspaceSecret.objects.all()).get(workspace=workspace)
         if actor.token is not None and str(actor.token.pk) not in secret.handed_to:

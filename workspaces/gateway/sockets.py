@@ -1,4 +1,4 @@
-"""Carry a websocket to Jupyter and back, message by message: the next is read when the last was taken."""
+"""Carry a websocket to Jupyter or an app and back, message by message: the next is read when the last was taken."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import logging
 from contextlib import suppress
 from typing import Any
-from uuid import UUID
 
 import aiohttp
 
 from . import upstream
 from .guests import until_shown_out
+from .hosts import Site
 from .passes import Guest
 
 log = logging.getLogger(__name__)
@@ -24,26 +24,27 @@ GOING_AWAY, REFUSED_POLICY, TRY_AGAIN_LATER = 1001, 1008, 1013
 
 
 async def carry(
-    scope: dict[str, Any], receive: Any, send: Any, guest: Guest, secret: str, workspace_id: UUID
+    scope: dict[str, Any], receive: Any, send: Any, guest: Guest, secret: str, site: Site
 ) -> None:
     await receive()  # websocket.connect
     try:
-        async with asyncio.timeout(HANDSHAKE_SECONDS):
-            jupyter = await upstream.client().ws_connect(
-                upstream.address(scope, guest),
-                protocols=scope.get("subprotocols", ()),
-                headers=upstream.onward(scope["headers"], guest),
-                max_msg_size=LARGEST_MESSAGE_BYTES,
-            )
-        try:
-            await send({"type": "websocket.accept", "subprotocol": jupyter.protocol})
-            code = await _between(jupyter, receive, send, until_shown_out(secret, workspace_id, guest))
-        finally:
-            await _leave(jupyter)
+        async with upstream.client_for(guest) as client:
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                jupyter = await client.ws_connect(
+                    upstream.address(scope, guest),
+                    protocols=scope.get("subprotocols", ()),
+                    headers=upstream.onward(scope["headers"], guest),
+                    max_msg_size=LARGEST_MESSAGE_BYTES,
+                )
+            try:
+                await send({"type": "websocket.accept", "subprotocol": jupyter.protocol})
+                code = await _between(jupyter, receive, send, until_shown_out(secret, site, guest))
+            finally:
+                await _leave(jupyter)
         if code is not None:  # last: a browser that does not read delays this
             await send({"type": "websocket.close", "code": code})
     except (aiohttp.ClientError, TimeoutError) as error:
-        log.info("a workspace's Jupyter refuses a websocket: %s", type(error).__name__)
+        log.info("a workspace refuses a websocket: %s", type(error).__name__)
         await send({"type": "websocket.close", "code": TRY_AGAIN_LATER})
 
 

@@ -1,7 +1,7 @@
 """Launch with the settings of another workspace, for anyone who may launch in its tenant. Its files are copied only if
 that is asked for, by who may read them.
 
-The owner's private settings (environment, repository) are copied only into the owner's own clones.
+The owner's private settings (environment, repository, apps) are copied only into the owner's own clones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workloads import longest
 from workloads.asking import LONGEST_NAME
 from workspaces import access
 from workspaces.models import Workspace
-from workspaces.state import settings
+from workspaces.state import declared, settings
 from workspaces.state.runs import next_size
 
 from .launch import LaunchSpec, launch
@@ -52,6 +52,7 @@ def clone(actor: Actor, source: Workspace, name: str | None = None, *, files: bo
             idle_minutes=source.idle_minutes,
             notify=source.notify,
             exposition=source.exposition,
+            apps=declared.apps_of(source) if own else (),
             volumes=volumes,
             connections=connections.used_by(actor, source.pk) if own else (),
             settings_of=source,

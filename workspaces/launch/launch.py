@@ -31,7 +31,8 @@ from workloads.repositories import as_secret, without_credentials
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.access import require_launch
 from workspaces.models import Phase, Step, Workspace, WorkspaceSecret
-from workspaces.state import runs
+from workspaces.state import declared, runs
+from workspaces.state.declared import App
 from workspaces.state.live import announce, write_events
 from workspaces.state.story import add_event
 
@@ -61,6 +62,7 @@ class LaunchSpec:
     volumes: Sequence[MountWish] = ()
     connections: Sequence[UUID] = ()
     exposition: Exposition | None = None
+    apps: Sequence[App] = ()
     settings_of: Workspace | None = None  # source of a clone, named in an event
     with_files: bool = (
         False  # a copy of the source's home and disk, instead of the person's home and an empty disk
@@ -106,6 +108,7 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     fields |= check_disk(spec.disk_mib)
     fields |= check_repository(spec.repository)
     fields |= check_env(spec.env, spec.secret_env)
+    fields |= declared.check(spec.apps)
     if fields or image is None:
         raise Invalid(
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
@@ -172,6 +175,7 @@ def _write(
         max_runtime_minutes=spec.max_runtime_minutes,
         idle_minutes=spec.idle_minutes,
         notify=spec.notify,
+        apps=declared.kept(spec.apps),
         **Exposition.fields(spec.exposition),
         phase=Phase.WAITING,
         step=Step.REQUEST,

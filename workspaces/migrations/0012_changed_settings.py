@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="workspace",
             name="trouble_since",
-            field=models.DateTimeField(help_text="When the first of these was seen.", null=True),
+            field=models.DateTimeField(null=True),
         ),
         migrations.AddField(
             model_name="workspacesecret",

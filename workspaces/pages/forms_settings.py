@@ -35,7 +35,8 @@ from workspaces.launch.clone import free_name
 from workspaces.models import Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.runs.settings import NewSettings
-from workspaces.state import settings
+from workspaces.state import declared, settings
+from workspaces.state.declared import SharedWith
 from workspaces.state.runs import next_size
 
 from .forms import idle_spans
@@ -175,6 +176,24 @@ class SettingsForm(forms.Form):
     def refuse(self, refusal: Refusal) -> None:
         """Show the faults at their fields."""
         show_refusal(self, refusal, lambda name: OTHER_NAMES.get(name, name))
+
+
+class AppForm(forms.Form):
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=declared.LONGEST_NAME,
+        widget=plain_text(placeholder="TensorBoard"),
+    )
+    port = forms.IntegerField(
+        label=_("Port"),
+        min_value=declared.FIRST_PORT,
+        max_value=declared.LAST_PORT,
+        widget=forms.NumberInput(attrs={"placeholder": "6006"}),
+    )
+    shared_with = forms.ChoiceField(label=_("Who can open it"), choices=SharedWith.choices)
+
+    def __init__(self, data: dict[str, str] | None = None) -> None:
+        super().__init__(data, auto_id="app-%s", label_suffix="")
 
 
 class CloneForm(forms.Form):

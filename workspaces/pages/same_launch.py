@@ -22,6 +22,7 @@ def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
         max_runtime_minutes=workspace.max_runtime_minutes,
         idle_minutes=workspace.idle_minutes,
         env=workspace.env if own else None,
+        apps=workspace.apps if own else None,
         repository=without_credentials(workspace.repository) if own else None,
         **({} if workspace.notify else {"notify": False}),
     )

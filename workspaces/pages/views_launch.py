@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
@@ -18,8 +19,10 @@ from workspaces.launch.clone import free_name
 from workspaces.launch.launch import launch as launch_workspace
 from workspaces.launch.suggestions import friendly_name
 from workspaces.models import Workspace
+from workspaces.state import declared
 
-from .forms import LaunchForm
+from . import views_templates
+from .forms import LaunchForm, lines_of
 
 COPIED = {"again": "workspace", "job": "job"}
 
@@ -40,8 +43,22 @@ def launch_answer(request: HttpRequest) -> HttpResponse:
     return PAGE.answer(request)
 
 
+@never_cache
+@login_required
+@sensitive_post_parameters("env", "secret_env")
+@require_POST
+def save_template(request: HttpRequest) -> HttpResponse:
+    """Save the form as a template for its tenant, and show it filled in from there."""
+    return PAGE.respond(request, views_templates.save)
+
+
 def begin(actor: Actor, link: Mapping[str, str]) -> Beginning:
-    """Fill the form in from a workspace to launch again, from a job to look at, or from the last launch."""
+    """Fill the form in from a template, a workspace to launch again, a job to look at, or the last launch."""
+    if "template" in link:
+        if template := views_templates.named(actor, link["template"]):
+            values = views_templates.first_values(actor, template)
+            return Beginning(values, is_copy=True, context={"template": template})
+        return Beginning({"name": friendly_name(actor)}, [_("This template does not exist.")])
     copies, source, notes = prefill.copied(actor, link, COPIED)
     if source is not None:
         again = source.row if isinstance(source.row, Workspace) else None
@@ -65,6 +82,7 @@ def own_values(row: Workspace) -> dict[str, object]:
         "max_runtime_minutes": row.max_runtime_minutes or "",
         "idle_minutes": row.idle_minutes,
         "notify": row.notify,
+        "apps": lines_of(declared.apps_of(row)),
     }
 
 
@@ -77,4 +95,5 @@ PAGE = FormPage(
     begin=begin,
     submit=lambda actor, form: str(launch_workspace(actor, form.spec()).pk),
     done="workspace",
+    more=views_templates.shown,
 )

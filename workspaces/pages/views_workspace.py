@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -12,6 +13,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseForbidden
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
@@ -41,15 +44,17 @@ from workspaces.runs import idleness, lifecycle, lifetime
 from workspaces.runs.changes import place_at_stake
 from workspaces.state import jupyter, runs, settings
 
+from .forms_settings import AppForm
 from .same_launch import body_of_workspace
 from .timeline import by_run, start_took, timeline
 
 EVENTS_SHOWN = 200
+LONGER_MINUTES = 120  # of the button “+2 h”
 ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
     "start": lifecycle.start,
     "stop": lifecycle.stop,
     "restart": lifecycle.restart,
-    "extend": lifetime.extend,
+    "extend": partial(lifetime.extend, minutes=LONGER_MINUTES),
     "keep-alive": idleness.keep_alive,
 }
 ASKED_FIRST = ("stop", "restart")
@@ -79,6 +84,8 @@ def workspace_page(
         "start_took": start_took(workspace, events),
         "raw": (workspace.failure or {}).get("data", {}).get("raw", ""),
         "has_ssh_key": actor.user.ssh_keys.exists(),
+        "apps_closed": apps_closed(workspace),
+        "app_form": AppForm(),
     }
     context |= what_waits(workspace) if context["is_own"] else {}
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
@@ -104,6 +111,15 @@ def workspace_page(
     if not is_refresh:
         inbox.read_about(actor.user, workspace.pk)
     return render(request, f"workspaces/{tab}.html", context | more, status=status)
+
+
+def apps_closed(workspace: Workspace) -> str:
+    """Return why no app of it can ever be opened here; empty if nothing keeps them closed."""
+    if not hosts.is_on():
+        return _("Apps cannot be opened here: an admin has to set a domain for workspaces.")
+    if not workspace.image.offers_jupyter:
+        return _("Its apps cannot be opened: they need an image that offers Jupyter.")
+    return ""
 
 
 def what_waits(workspace: Workspace) -> dict[str, Any]:
@@ -136,6 +152,7 @@ def what_may(actor: Actor, workspace: Workspace, role: Role | None) -> dict[str,
         "restart": runs_own and wanted and workspace.phase in (Phase.READY, Phase.STARTING),
         "extend": manages and wanted and workspace.stops_at is not None,
         "delete": manages,
+        "apps": runs_own,
         "launch_again": rests and launches,
         "clone": launches and not workspace.deleted_at,
         "run_as_job": is_there and launches,
@@ -158,9 +175,14 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
             return question(request, actor, workspace, verb)
     else:
         try:
-            ACTIONS[verb](actor, workspace)
+            changed = ACTIONS[verb](actor, workspace)
         except SHOWN_IN_PLACE as refusal:
             messages.error(request, f"{refusal.message} {refusal.hint}")
+        else:
+            if changed and verb == "extend":
+                workspace.refresh_from_db(fields=["stops_at"])
+                at = date_format(timezone.localtime(workspace.stops_at), "SHORT_DATETIME_FORMAT")
+                messages.success(request, _("It now runs until %(time)s.") % {"time": at})
     return redirect(_back(request) or reverse("workspace", args=[id]))
 
 
@@ -209,7 +231,7 @@ def open_jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
 
     Only for a person who opens it: pages of other workspaces are of the same site, so their requests carry the session.
     """
-    if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
+    if not is_followed(request):
         return HttpResponseForbidden()
     actor = actor_of(request)
     workspace = access.get(actor, id)
@@ -219,11 +241,23 @@ def open_jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
         return redirect("workspace", id=id)
     then = request.GET.get("next", "/lab")
     if hosts.is_on():
-        ticket = passes.hand_over(str(request.session.session_key), workspace)
-        way_in = hosts.way_in(id, request.get_host(), ticket=ticket, then=then)
-    else:
-        # /login redirects once and leaves a cookie; /lab would keep the ticket in the address bar
-        way_in = f"{address}login?{urlencode({'next': then, 'token': jupyter.ticket(workspace)})}"
-    answer = redirect(way_in)
+        return handed_over(request, hosts.Site(id), then)
+    # /login redirects once and leaves a cookie; /lab would keep the ticket in the address bar
+    return away(f"{address}login?{urlencode({'next': then, 'token': jupyter.ticket(workspace)})}")
+
+
+def is_followed(request: HttpRequest) -> bool:
+    """Return True if a person follows a link, and no page of a workspace fetches it."""
+    return request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+
+
+def handed_over(request: HttpRequest, site: hosts.Site, then: str) -> HttpResponse:
+    """Redirect to the site with a ticket for this browser."""
+    ticket = passes.hand_over(str(request.session.session_key), actor_of(request).user, site)
+    return away(hosts.way_in(site, request.get_host(), ticket=ticket, then=then))
+
+
+def away(address: str) -> HttpResponse:
+    answer = redirect(address)
     answer["Referrer-Policy"] = "no-referrer"
     return answer

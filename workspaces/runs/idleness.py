@@ -66,16 +66,8 @@ def warn(workspace_id: UUID, run: UUID, found: Idleness, measured: Measured) -> 
         if row.idle_warned_at is not None:
             return False
         _set(row, found)
-        row.idle_warned_at = now = timezone.now()
-        minutes = max(int((now - since).total_seconds() // 60), 1)
-        add_event(
-            row,
-            "idle_stops_soon",
-            level=Event.Level.WARNING,
-            minutes=minutes,
-            until=stops_at.isoformat(),
-            measured=measured.as_data(),
-        )
+        row.idle_warned_at = timezone.now()
+        _tell(row, "idle_stops_soon", since, measured, until=stops_at.isoformat())
         return True
 
 
@@ -84,20 +76,11 @@ def stop(workspace_id: UUID, cluster_id: UUID, run: UUID, since: datetime, measu
     with transaction.atomic():
         admission.lock(cluster_id)
         with changing(workspace_id) as row:
-            now = timezone.now()
             if not _is_on(row, run) or _was_kept(row, since):
                 return False
-            if row.idle_warned_at is None or row.idle_stops_at is None or now < row.idle_stops_at:
+            if row.idle_warned_at is None or row.idle_stops_at is None or timezone.now() < row.idle_stops_at:
                 return False
-            minutes = max(int((now - since).total_seconds() // 60), 1)
-            add_event(
-                row,
-                "stopped_by_idleness",
-                level=Event.Level.WARNING,
-                minutes=minutes,
-                since=since.isoformat(),
-                measured=measured.as_data(),
-            )
+            _tell(row, "stopped_by_idleness", since, measured, since=since.isoformat())
             has_run = runs.stop(row)
     if has_run:
         enqueue.reconcile([workspace_id])
@@ -121,6 +104,12 @@ def keep_alive(actor: Actor, workspace: Workspace) -> bool:
             add_event(row, "kept_alive", by=actor.user.get_username())
         _set(row, Idleness(busy_by=row.idle_busy_by))
     return was_warned
+
+
+def _tell(row: Workspace, code: str, idle_since: datetime, measured: Measured, **data: str) -> None:
+    minutes = max(int((timezone.now() - idle_since).total_seconds() // 60), 1)
+    level = Event.Level.WARNING
+    add_event(row, code, level=level, minutes=minutes, measured=measured.as_data(), **data)
 
 
 def _is_on(row: Workspace, run: UUID) -> bool:

@@ -8,7 +8,15 @@ from pathlib import Path
 from workloads import start
 
 FOLDER = Path(__file__).parent
-NAMES = ("start.sh", "status.sh", "berth_status.py", "ssh_server.py", "jupyter_config.py")
+NAMES = (
+    "start.sh",
+    "status.sh",
+    "berth_status.py",
+    "berth_apps.py",
+    "berth_doors.py",
+    "ssh_server.py",
+    "jupyter_config.py",
+)
 
 
 @cache

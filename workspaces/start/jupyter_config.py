@@ -6,11 +6,13 @@ import gc
 import hashlib
 import hmac
 import os
+import re
 import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from jupyter_server.auth.identity import IdentityProvider, User
 from tornado.ioloop import PeriodicCallback
@@ -108,18 +110,24 @@ c.ServerApp.open_browser = False
 c.ServerApp.quit_button = False
 # Last, so that it hides no module of the image.
 sys.path.append(str(Path(__file__).parent))
-c.ServerApp.extra_services = ["berth_status"]
+c.ServerApp.extra_services = ["berth_status", "berth_apps", "berth_doors"]
 
 
-def without_news(handler: object, page: dict[str, Any]) -> dict[str, Any]:
-    """Disable the question about news on the first visit, and the request to the internet that it causes."""
+def our_page(handler: Any, page: dict[str, Any]) -> dict[str, Any]:
+    """Name the browser's tab after the workspace, as the cookie says that Berth set when it handed the browser over.
+
+    Disable the question about news on the first visit, too, and the request to the internet that it causes.
+    """
+    name = unquote(handler.get_cookie("berth_name", ""))
+    if re.fullmatch(r"[A-Za-z0-9._ -]{1,63}", name):
+        page["appName"] = name
     page["disabledExtensions"] = [*page["disabledExtensions"], "@jupyterlab/apputils-extension:announcements"]
     return page
 
 
 c.ServerApp.tornado_settings = {
     "headers": {"Referrer-Policy": "no-referrer"},
-    "page_config_hook": without_news,
+    "page_config_hook": our_page,
 }
 # No login shell: /etc/profile would set another PATH than kernels and SSH sessions have.
 c.ServerApp.terminado_settings = {"shell_command": [os.environ["SHELL"]]}

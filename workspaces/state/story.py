@@ -120,6 +120,13 @@ LINES: dict[str, Line] = {
     ),
     "metrics_changed": Line(_("Prometheus is told to read its metrics at port %(port)s, path %(path)s.")),
     "metrics_removed": Line(_("Prometheus is no longer told to read its metrics.")),
+    "app_added": Line(_("The app “%(app)s” at port %(port)s was added: only its owner can open it.")),
+    "app_renamed": Line(_("The app at port %(port)s is called “%(app)s”.")),
+    "app_shared": Line(_("Everyone in the tenant can open the app “%(app)s” at port %(port)s.")),
+    "app_private": Line(
+        _("The app “%(app)s” at port %(port)s is private again: only its owner can open it.")
+    ),
+    "app_removed": Line(_("The app “%(app)s” at port %(port)s was removed.")),
     "volumes_stay": Line(_("It keeps the volumes that it mounts.")),
     "disk_added": Line(_("A local disk of %(amount)s comes with its next start.")),
     "disk_left": Line(

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from clusters.labels import MANAGED_BY
 from tests.e2e.jobs.asking import comes_to, submit
-from tests.e2e.stack import Client, Stack, running, until
+from tests.e2e.scene import Reader
+from tests.e2e.stack import PASSWORD, Client, Stack, running, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -38,7 +40,8 @@ def record_of(alice: Client, job: str) -> dict[str, Any]:
 
 
 def test_records_of_real_ends_outlive_their_namespace(stack: Stack, alice: Client) -> None:
-    failing = submit(alice, name="fails", command=["sh", "-c", "echo about to fail; exit 1"], retries=0)
+    program = ["sh", "-c", "echo about to fail; sleep 10; exit 1"]  # for the agent, which tells of its GPU
+    failing = submit(alice, name="fails", command=program, retries=0, flavor="a100-1")
     small = {"flavor": None, "pool": "cpu", "cpu": 0.5, "memory_mib": 256}
     hungry = submit(alice, name="grows", command=["python3", "-c", GROWS], retries=0, **small)
     comes_to(alice, failing, "failed")
@@ -58,6 +61,34 @@ def test_records_of_real_ends_outlive_their_namespace(stack: Stack, alice: Clien
     stack.transport().request("DELETE", "/api/v1/namespaces/berth-demo")
     lost = record_of(alice, sleeping)
     assert (lost["verdict"]["code"], lost["namespace_deleted_at"] is None) == ("namespace_deleted", False)
+    (attempt,) = [
+        one for one in alice("GET", f"jobs/{sleeping}/")[1]["attempts"] if one["post_mortem"] == lost["id"]
+    ]
+    assert (lost["happened"], attempt["counted"]) == ("interrupted", False)
+    assert alice("POST", f"jobs/{sleeping}/cancel/")[0] == 200  # it would be tried again
+    comes_to(alice, sleeping, "cancelled")
+    nothing_is_left(stack)
+    reader = Reader(stack.address, "alice", PASSWORD)
     for record in records.values():
         again = alice("GET", f"post-mortems/{record['id']}/")[1]
         assert again | {"alike": []} == record | {"alike": []}  # the third is like these
+        page = reader.text(f"/post-mortems/{record['id']}/")
+        told = [
+            record["node"],
+            *record["gpus"],
+            record["verdict"]["message"],
+            f"Exit code {record['exit_code']}",
+        ]
+        told += [one["text"] for one in record["log"]] + [one["reason"] for one in record["events"]]
+        assert not [one for one in told if one not in page]
+    assert len(exit_1["gpus"]) == 1
+
+
+def nothing_is_left(stack: Stack) -> None:
+    """Delete the namespace that a next attempt may have made, and take all nodes out of the cluster."""
+    if any(one["metadata"]["name"] == "berth-demo" for one in stack.in_cluster("Namespace")):
+        stack.transport().request("DELETE", "/api/v1/namespaces/berth-demo")
+    for node in stack.rows("SELECT name FROM clusters_node"):
+        stack.fault(node=node["name"], state="deleted")
+    until("no node is left", lambda: not stack.rows("SELECT 1 FROM clusters_node"), 60)
+    until("no pod is left", lambda: not stack.in_cluster("Pod", **{MANAGED_BY: "berth"}), 120)

@@ -129,6 +129,16 @@ def test_a_deleted_pod_that_nothing_is_left_of_has_not_ended_by_itself(
     assert (end.result, end.code, reason_of(one)) == (Result.AGAIN, "ended_from_outside", "taken_down")
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "ended", "result"),
+    [(143, 8, Result.AGAIN), (143, -20, Result.FAILED), (3, 8, Result.FAILED)],
+)
+def test_a_node_whose_clock_is_behind_makes_no_failure_of_a_deletion(
+    exit_code: int, ended: int, result: Result
+) -> None:
+    assert end_of(job(1), [pod(0, exit_code, ended, deleted=10)], None).result == result
+
+
 @pytest.mark.parametrize("gone", [{"gone": 12, "saw_deletion": False}, {"gone": 3610}])
 def test_a_pod_that_is_deleted_after_its_end_keeps_its_end(gone: dict[str, Any]) -> None:
     assert end_of(job(1), [pod(0, 0, 10, **gone)], None).result == Result.SUCCEEDED

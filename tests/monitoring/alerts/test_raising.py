@@ -249,6 +249,23 @@ def test_an_alert_that_ends_in_silence_tells_nobody(cast: Cast, firings: Firings
     assert alert().state == "resolved" and not told(alert().pk)
 
 
+def test_those_who_knew_of_it_are_told_of_its_end_after_the_silence(cast: Cast, firings: Firings) -> None:
+    AlertRoute.objects.create(name="hook", way="webhook")
+    one = firings.add()
+    look()
+    AlertDelivery.objects.update(state="sent", due_at=None, attempts=1, sent_at=timezone.now())
+    actions.silence(cast.admin, alert(), 30)
+    firings.end(one)
+    look()
+    assert AlertDelivery.objects.get(occasion="resolved").due_at == alert().silenced_until
+    firings.add()
+    look()
+    assert (alert().state, told(alert().pk)) == ("silenced", [("firing", "sent")])
+    actions.resolve(cast.admin, alert())
+    at_once = AlertDelivery.objects.get(occasion="resolved").due_at
+    assert at_once is not None and at_once < timezone.now() + 2 * MINUTE
+
+
 def test_what_is_resolved_by_hand_stays_so_while_it_fires(cast: Cast, firings: Firings) -> None:
     one = firings.add()
     look()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from monitoring.dcgm.prometheus import Series
 
@@ -55,11 +53,3 @@ def of(labels: Mapping[str, str], *values: float | str, ago: float = 5, every: f
     """Return a series whose last value is `ago` seconds old."""
     times = [NOW - ago - every * place for place in reversed(range(len(values)))]
     return Series(dict(labels), [(at, float(value)) for at, value in zip(times, values, strict=True)])
-
-
-def answer(series: Sequence[Series]) -> bytes:
-    """Return a range vector as Prometheus writes it."""
-    result: list[dict[str, Any]] = [
-        {"metric": one.labels, "values": [[at, f"{value:g}"] for at, value in one.samples]} for one in series
-    ]
-    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()

@@ -12,8 +12,8 @@ from monitoring.dcgm import readings
 from monitoring.dcgm.doctor import findings
 from tests.cast import Cast, make_cast
 from tests.monitoring.dcgm import exported
-from tests.monitoring.dcgm.conftest import Server, send
 from tests.monitoring.dcgm.exported import SECOND, UTIL, labels, of, used_by
+from tests.shared.servers.prometheus import Server, send
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ import pytest
 
 from monitoring.dcgm import prometheus
 from monitoring.dcgm.prometheus import NoAnswer, Prometheus, Series
-from tests.monitoring.dcgm.conftest import Fault, Server, send
 from tests.monitoring.dcgm.exported import NOW, SECOND, UTIL, labels, of
+from tests.shared.servers.prometheus import Fault, Server, send
 
 SECRET = "a-token-that-nobody-sees"
 

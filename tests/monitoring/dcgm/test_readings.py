@@ -16,7 +16,6 @@ from monitoring.intake import ecc
 from monitoring.models import AgentState, XidEvent
 from tests.cast import Cast, make_cast
 from tests.monitoring.dcgm import exported
-from tests.monitoring.dcgm.conftest import Server, send
 from tests.monitoring.dcgm.exported import (
     ACTIVE,
     ECC,
@@ -33,6 +32,7 @@ from tests.monitoring.dcgm.exported import (
     of,
     used_by,
 )
+from tests.shared.servers.prometheus import Server, send
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 

@@ -14,8 +14,9 @@ from monitoring.dcgm.prometheus import Series
 from monitoring.models import Alert, NodeLoad, Suspicion, Trouble
 from monitoring.parts import load, looks
 from tests.cast import Cast
-from tests.monitoring.dcgm.conftest import Server, server
+from tests.monitoring.dcgm.conftest import server
 from tests.shared.clients import browser
+from tests.shared.servers.prometheus import Server
 
 __all__ = ["server"]
 pytestmark = pytest.mark.django_db

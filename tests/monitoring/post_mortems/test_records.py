@@ -11,9 +11,10 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Node
+from monitoring import enqueue
 from monitoring.health import judging
 from monitoring.models import OomKill, PostMortem, XidEvent
-from monitoring.post_mortems import opening
+from monitoring.post_mortems import filling, opening
 from tests.cast import Cast
 from tests.monitoring.post_mortems.ends import (
     GPU,
@@ -28,6 +29,8 @@ from tests.monitoring.post_mortems.ends import (
     watched_node,
 )
 from tests.shared.clients import script
+from tests.shared.post_mortems.rows import make_post_mortem
+from tests.shared.workspace_rows import make_workspace
 from workspaces.runs import lifecycle
 
 pytestmark = pytest.mark.django_db
@@ -210,6 +213,22 @@ def test_a_record_is_opened_with_the_end_and_filled_until_the_log_is_whole(cast:
     type(stream).objects.update(ended_at=timezone.now())
     record = filled(run, age=timedelta(seconds=21))
     assert (record.due_at, "log_end" in record.facts["missing"]) == (None, False)
+
+
+def test_its_filling_is_enqueued_once_until_it_begins_or_is_lost(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueued: list[bool] = []
+    monkeypatch.setattr(enqueue, "fill_post_mortems", lambda: enqueued.append(True))
+    record = make_post_mortem(make_workspace(cast, cast.bob), due_at=timezone.now())
+    filling.want()
+    filling.want()
+    assert len(enqueued) == 1
+    PostMortem.objects.update(queued_at=timezone.now() - 2 * filling.LOST_AFTER)
+    filling.want()
+    assert len(enqueued) == 2
+    filled(record.pk, age=timedelta(seconds=4))
+    assert PostMortem.objects.get().queued_at is None
 
 
 def test_a_fault_of_the_record_ends_no_transaction_of_an_end(

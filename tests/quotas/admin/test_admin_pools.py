@@ -74,7 +74,7 @@ def test_the_products_that_there_are_stand_beside_the_field(stage: Stage, admin:
 
 def test_a_flavor_is_of_a_size_that_its_pool_gives(stage: Stage, admin: Client) -> None:
     """The pool counts as the same form is about to save it."""
-    flavor = {"name": "Two", "slug": "two", "units": 2, "cpu_millicores": 4000, "memory_mib": 4096}
+    flavor = {"name": "Two", "slug": "two", "units": 2, "cpu_millicores": "4.5", "memory_mib": "0.5"}
     filled = filled_in(stage) | {f"flavors-0-{name}": value for name, value in flavor.items()}
     filled |= {"flavors-TOTAL_FORMS": "1"}
     cut = {"sharing": "mig", "resource_name": "nvidia.com/mig-1g.10gb", "units_per_gpu": 7}
@@ -83,4 +83,7 @@ def test_a_flavor_is_of_a_size_that_its_pool_gives(stage: Stage, admin: Client) 
     assert "A program sees one MIG instance only" in text_of(page)
     assert not Pool.objects.filter(slug="large").exists()
     assert admin.post(f"{POOLS}add/", filled).status_code == 302
-    assert Pool.objects.get(slug="large").flavors.get().units == 2
+    two = Pool.objects.get(slug="large").flavors.get()
+    assert (two.units, two.cpu_millicores, two.memory_mib) == (2, 4500, 512)  # given in cores and GiB
+    shown = admin.get(f"/admin/quotas/flavor/{two.pk}/change/").context["adminform"].form
+    assert (shown["cpu_millicores"].value(), shown["memory_mib"].value()) == ("4.5", "0.5")

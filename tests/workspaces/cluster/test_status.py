@@ -1,4 +1,5 @@
-"""What a workspace says of itself, to Berth alone: by its Jupyter, or by SSH with its own host key."""
+"""What a workspace says of itself, to Berth alone: by its Jupyter, or by SSH with its own host key. And what is reached
+through that Jupyter."""
 
 from __future__ import annotations
 
@@ -10,13 +11,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import aiohttp
 import pytest
+from aiohttp import web
 
 from tests.workspaces.podlike import HOME, USER, Pod, pod_of_trial_image, until
+from tests.workspaces.ways_in.gateway_stage import serving
 from tests.workspaces.ways_in.notebook import Kernel, Terminal
 from workspaces.gateway import inside as by_jupyter
-from workspaces.gateway import upstream
+from workspaces.gateway import tunnel, upstream
+from workspaces.gateway.passes import Guest
 from workspaces.ssh_jump import inside as by_ssh
 from workspaces.state.inside import Inside
 
@@ -207,3 +213,42 @@ def test_names_of_programs_do_not_come_out_or_spoil_the_answer(running: Pod) -> 
         running.says("kill $(ps -A -o pid=,args= | sed -n 's/^ *\\([0-9]*\\) .*-f .dev.null$/\\1/p')")
     until("it is gone", lambda: both(running) == of())
     assert "spoilt" not in running.says("ls").splitlines()
+
+
+# --- apps, to which the same server is the way
+
+
+async def told_by_app(pod: Pod, port: int, token: str) -> tuple[int, str]:
+    """Status and body of the app at the port, and what a websocket of it echoes."""
+    guest = Guest(uuid4(), f"http://{pod.address}:8888", token, port)
+    async with upstream.client_for(guest) as client:
+        async with client.post("http://app/run?x=1", data=b"y" * 300_000) as answer:
+            told = answer.status, await answer.text()
+        async with client.ws_connect("http://app/socket", protocols=["v1"]) as socket:
+            await socket.send_str("hello")
+            assert (socket.protocol, await socket.receive_str()) == ("v1", "hello")
+    return told
+
+
+async def echo(request: web.Request) -> web.StreamResponse:
+    if request.path == "/socket":
+        socket = web.WebSocketResponse(protocols=("v1",))
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(message.data)
+        return socket
+    return web.Response(text=f"{request.raw_path} {len(await request.read())}")
+
+
+def test_jupyter_leads_berth_to_an_app_on_the_containers_own_address(running: Pod) -> None:
+    async def both_ways() -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", echo)
+        async with serving(app) as port:
+            assert await told_by_app(running, port, running.gateway_token) == (200, "/run?x=1 300000")
+            with pytest.raises(aiohttp.ClientConnectionError):
+                await told_by_app(running, port, "wrong")
+        with pytest.raises(tunnel.NotListening):
+            await told_by_app(running, port, running.gateway_token)
+
+    asyncio.run(both_ways())

@@ -215,10 +215,11 @@ def test_a_workspace_that_stops_soon_is_extended(cast: Cast) -> None:
     soon = timezone.now() + timedelta(minutes=10)
     workspace = make_workspace(cast, cast.bob, stops_at=soon, max_runtime_minutes=240)
     bob = browser(cast.bob)
-    assert "Extend by 4 hours" in words(bob.get(f"/workspaces/{workspace.pk}/"))
-    bob.post(f"/workspaces/{workspace.pk}/extend/")
+    assert "+2 h" in words(bob.get(f"/workspaces/{workspace.pk}/"))
+    page = bob.post(f"/workspaces/{workspace.pk}/extend/", follow=True)
     workspace.refresh_from_db()
-    assert workspace.stops_at == soon + timedelta(minutes=240)
+    assert workspace.stops_at == soon + timedelta(minutes=120)
+    assert "It now runs until" in words(page)
 
 
 def test_a_key_is_added_on_the_page_that_needs_it(cast: Cast) -> None:

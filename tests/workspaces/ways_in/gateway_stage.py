@@ -23,6 +23,7 @@ from tests.shared.sockets import in_thread
 from tests.shared.web import berth
 from tests.shared.workspace_rows import make_workspace
 from workspaces.gateway import guests
+from workspaces.gateway.hosts import Site
 from workspaces.models import Workspace
 
 MIB = 2**20
@@ -133,24 +134,28 @@ class Stage:
     port: int
     browser: aiohttp.ClientSession
 
-    def at(self, path: str, workspace_id: UUID | None = None) -> str:
-        return f"http://{workspace_id or self.workspace.pk}.localhost:{self.port}{path}"
+    def at(self, path: str, workspace_id: UUID | None = None, app: int | None = None) -> str:
+        site = Site(workspace_id or self.workspace.pk, app)
+        return f"http://{site.label}.localhost:{self.port}{path}"
 
-    async def link(self, actor: Actor, workspace: Workspace | None = None) -> str:
+    async def link(
+        self, actor: Actor, workspace: Workspace | None = None, app: int | None = None, then: str = "/lab"
+    ) -> str:
         """Address to which the portal's page sends this person; empty if it does not let them in."""
-        wanted = workspace or self.workspace
+        site = Site((workspace or self.workspace).pk, app)
 
         def ask() -> str:
             client = Client(headers={"Host": f"localhost:{self.port}"})
             client.force_login(actor.user)
-            answer = client.get(f"/workspaces/{wanted.pk}/open/?next=/lab/tree/a.ipynb")
+            answer = client.get(f"{site.page}?next={then}")
             return answer["Location"] if answer.status_code == 302 else ""
 
         return str(await in_thread(ask)())
 
     async def open(self, actor: Actor | None = None) -> None:
         """Enter as a browser does; the pass is then in its cookie jar."""
-        async with self.browser.get(await self.link(actor or self.cast.bob), allow_redirects=False) as answer:
+        link = await self.link(actor or self.cast.bob, then="/lab/tree/a.ipynb")
+        async with self.browser.get(link, allow_redirects=False) as answer:
             assert answer.status == 303
             assert answer.headers["Location"] == "/lab/tree/a.ipynb"
 

@@ -191,7 +191,7 @@ def test_whoever_enters_stays_on_the_host(path: str) -> None:
     ],
 )
 def test_a_host_names_a_workspace_or_is_left_to_the_portal(host: str, named: bool) -> None:
-    assert (hosts.workspace_at(host) is not None) is named
+    assert (hosts.site_at(host) is not None) is named
 
 
 # --- What passes

@@ -26,7 +26,7 @@ from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import Stage, staged
 from workspaces.gateway import passes
 from workspaces.gateway.door import cookie_name
-from workspaces.gateway.hosts import ENTER
+from workspaces.gateway.hosts import ENTER, Site
 from workspaces.models import Workspace
 from workspaces.state import jupyter
 
@@ -88,8 +88,10 @@ def session_of(actor: Actor) -> str:
 
 def pass_to(workspace: Workspace, session: str) -> dict[str, str]:
     """Return the cookie of a pass that this session got."""
-    secret = passes.enter(passes.hand_over(session, workspace), workspace.pk)
-    return {"Cookie": f"{cookie_name()}={secret}"}
+    site = Site(workspace.pk)
+    entered = passes.enter(passes.hand_over(session, workspace.owner, site), site)
+    assert entered is not None
+    return {"Cookie": f"{cookie_name()}={entered[0]}"}
 
 
 def bearer(secret: str) -> dict[str, str]:
@@ -110,7 +112,7 @@ def credentials_that_do_not(stage: Stage) -> dict[str, dict[str, str]]:
     other = make_workspace(cast, cast.bob, name="exp-2", host="127.0.0.1")
     foreign = make_workspace(cast, cast.carol, host="127.0.0.1")
     session = session_of(cast.bob)
-    ticket = passes.hand_over(session, workspace)
+    ticket = passes.hand_over(session, cast.bob.user, Site(workspace.pk))
     earlier = Workspace.objects.get(pk=workspace.pk)
     earlier.run = uuid4()
     return {

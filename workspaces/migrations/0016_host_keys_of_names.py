@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("workspaces", "0012_changed_settings"),
+        ("workspaces", "0015_templates"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
