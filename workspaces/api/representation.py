@@ -38,6 +38,7 @@ from . import ssh_config
 from .ssh_config import Jump
 
 MAY_WAIT = (Phase.WAITING, Phase.STARTING, Phase.STOPPING, Phase.DELETING)
+CLOSED = {"jupyter": None, "ssh": None}
 SHARED = ("tenant", "owner", "image", "pool__cluster", "flavor")
 Json = dict[str, Any]
 
@@ -232,21 +233,20 @@ def explained(code: str, data: Json) -> Json:
 
 
 def endpoints(workspace: Workspace, jump: Jump | None, *, is_shared: bool) -> Json:
-    """Link to Jupyter and address of SSH; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`;
-    `is_shared`: its name does not identify it."""
+    """Link to Jupyter and address of SSH, only while it is ready, and its apps. `jump`: Berth's own SSH address, see
+    `known_jump`; `is_shared`: its name does not identify it."""
     apps = [app_json(workspace, app) for app in declared.apps_of(workspace)]
     if workspace.phase != Phase.READY or not workspace.host:
-        return {"jupyter": None, "ssh": None, "apps": apps}
+        return {**CLOSED, "apps": apps}
     link = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"
-    jupyter_link = link if hosts.jupyter_of(workspace) else None
     ssh = ssh_endpoint(workspace, jump, is_shared=is_shared)
-    return {"jupyter": jupyter_link, "ssh": ssh, "apps": apps}
+    return {"jupyter": link if hosts.jupyter_of(workspace) else None, "ssh": ssh, "apps": apps}
 
 
 def shared_endpoints(workspace: Workspace) -> Json:
     """What others in the tenant may open: its shared apps."""
     apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared]
-    return {"jupyter": None, "ssh": None, "apps": apps}
+    return {**CLOSED, "apps": apps}
 
 
 def app_json(workspace: Workspace, app: App) -> Json:

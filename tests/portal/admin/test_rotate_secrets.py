@@ -93,4 +93,4 @@ def test_no_module_encrypts_what_the_command_does_not_know() -> None:
         "workspaces/launch/keys.py",
         "workspaces/ssh_jump/host_key.py",
     }
-    assert len(FIELDS) == 10
+    assert len(FIELDS) == 9

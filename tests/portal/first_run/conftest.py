@@ -1,3 +1,3 @@
-from tests.cluster_fixtures import kubeconfig
+from tests.shared.cast_fixtures import played_cluster
 
-__all__ = ["kubeconfig"]
+__all__ = ["played_cluster"]

@@ -1,4 +1,4 @@
-"""Tests of the first-run guide: from nothing to a launched workspace over HTTP, and what it says of wrong input."""
+"""Tests of the first-run guide: from nothing to a ready workspace over HTTP, and what it says of wrong input."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from django.test import Client
 from accounts.models import AuditEntry, Membership, Role, User
 from clusters.connections import api_for
 from clusters.models import Cluster
-from portal.first_run.steps import CLUSTER, IMAGE, ISOLATION, POOLS, TENANT, TRY, current, steps
+from portal.first_run.steps import CLUSTER, IMAGE, ISOLATION, POOLS, TENANT, TRY, current, is_complete, steps
 from quotas.models import Pool, Quota
+from tests.shared.driving import clear_away, drive, in_phase
 from workloads.models import Image
 from workspaces.models import Workspace
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -37,10 +38,10 @@ def shown(page: Any) -> dict[str, Any]:
     return {name: form[name].value() for name in form.fields if form[name].value() is not None}
 
 
-def test_it_leads_from_nothing_to_a_launched_workspace(admin: Client, kubeconfig: str) -> None:
+def test_it_leads_from_nothing_to_a_ready_workspace(admin: Client, played_cluster: Path) -> None:
     assert "/first-run/" in admin.get("/").content.decode()
     assert admin.get("/first-run/").context["slug"] == CLUSTER
-    pasted = Path(kubeconfig).read_text()
+    pasted = played_cluster.read_text()
     answer = post(admin, CLUSTER, name="Lab", connection="pasted", kubeconfig=pasted)
     assert answer.status_code == 302, answer.context["form"].errors
     cluster = Cluster.objects.get()
@@ -71,6 +72,12 @@ def test_it_leads_from_nothing_to_a_launched_workspace(admin: Client, kubeconfig
     answer = post(admin, TRY, once="1")
     workspace = Workspace.objects.get()
     assert answer["Location"] == f"/workspaces/{workspace.pk}/" == post(admin, TRY, once="1")["Location"]
+    try:
+        drive(workspace, in_phase("ready"))
+    finally:
+        clear_away(workspace.tenant.namespace, api_for(cluster))
+    assert is_complete()
+    assert "/first-run/" not in admin.get("/").content.decode()
     kept = yaml.safe_load(pasted)["users"][0]["user"]
     secret = next(iter(kept.values()), "")
     told = "".join(str(entry.data) for entry in AuditEntry.objects.all())

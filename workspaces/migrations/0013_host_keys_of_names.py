@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("workspaces", "0015_templates"),
+        ("workspaces", "0012_changed_settings"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
