@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 
 from portal.up.plan import REPOSITORY
-from tests.e2e.stack import until
 from vitals import part
 from vitals.models import Process
 
@@ -40,6 +40,13 @@ def test_a_part_waits_for_migrations_and_shows_that_it_lives(
 
     part.wait_until_ready(applied_after_the_second)
     assert len(waits) == 2
+
+
+def until(what: str, look: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not look():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models.functions import Now
 
 from accounts.errors import Refusal
-from clusters import retiring
 from clusters.connections import connect
 from clusters.labels import INSTANCE
 from clusters.models import Cluster, Installation
+from clusters.pods import retiring
 from vitals.clock import is_near_now
 from vitals.models import Process
 from vitals.pulse import SILENT_AFTER
