@@ -26,7 +26,7 @@ urlpatterns = [
     path("first-run/", first_run, name="first-run"),
     path("first-run/<slug:step>/", first_run, name="first-run-step"),
     path("help/causes/", views.causes, name="causes"),
-    path("help/guide/<slug:name>/", views.guide, name="guide"),
+    path("help/guide/<slug:slug>/", views.guide, name="guide"),
     path("tenant/", views.choose_tenant, name="choose-tenant"),
     path("theme/", views.choose_theme, name="choose-theme"),
     path("healthz", health.healthz),

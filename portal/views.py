@@ -71,10 +71,10 @@ def causes(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_GET
-def guide(request: HttpRequest, name: str) -> HttpResponse:
-    if name not in guides.NAMES:
+def guide(request: HttpRequest, slug: str) -> HttpResponse:
+    if slug not in guides.NAMES:
         raise Http404
-    context = {"section": "guide", "guide": guides.guide(name), "name": name, "names": guides.NAMES}
+    context = {"section": "guide", "guide": guides.guide(slug), "name": slug, "names": guides.NAMES}
     return render(request, "portal/guide.html", context)
 
 

@@ -69,7 +69,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "help/causes/": [("bob", "/help/causes/"), ("admin", "/help/causes/")],
-    "help/guide/<slug:name>/": [("bob", "/help/guide/user/")],
+    "help/guide/<slug:slug>/": [("bob", "/help/guide/user/")],
     "jobs/": [("bob", "/jobs/"), ("alice", "/jobs/?show=everyone&sort=name"), ("victor", "/jobs/")],
     "jobs/new/": [("bob", "/jobs/new/?again={sweep}"), ("victor", "/jobs/new/")],
     "jobs/<uuid:id>/": [("bob", "/jobs/{sweep}/"), ("victor", "/jobs/{failed-job}/")],

@@ -262,7 +262,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "help/causes/": (PAGE, PAGE),
     "first-run/": ("403 403 403 403 200 403 302", "403 403 403 403 302 403 302"),  # what is left is to try it
     "first-run/<slug:step>/": ("403 403 403 403 200 403 302", "403 403 403 403 422 403 302"),
-    "help/guide/<slug:name>/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is none of that name
+    "help/guide/<slug:slug>/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is none of that name
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
