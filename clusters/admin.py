@@ -92,7 +92,10 @@ class ClusterPage(RecordedPage[Cluster]):
                 "description": gettext_lazy("Of a file on the server Berth only stores the path."),
             },
         ),
-        (gettext_lazy("Access to workspaces"), {"fields": ("exposure", "node_address", "ssh_service_port")}),
+        (
+            gettext_lazy("Access to workspaces"),
+            {"fields": ("exposure", "node_address", "ssh_service_port", "keeps_addresses")},
+        ),
         (
             gettext_lazy("Figures of GPUs"),
             {

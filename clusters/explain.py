@@ -78,9 +78,13 @@ def diagnose(source: str, text: str, **facts: Any) -> Diagnosis:
 
     Never raises, whatever the text.
     """
-    plain = _storable(text)
+    return _diagnose(source, _storable(text), facts)
+
+
+def _diagnose(source: str, plain: str, facts: Mapping[str, Any], *, is_guessed: bool = False) -> Diagnosis:
     found = scheduling.diagnose(plain) if source == "scheduling" else None
-    found = found or first_match(_in_order(source, plain), plain) or scheduling.diagnose(plain)
+    causes = (one for one in _in_order(source, plain) if not (is_guessed and one.of_its_source))
+    found = found or first_match(causes, plain) or scheduling.diagnose(plain)
     if found is None:
         return Diagnosis(UNKNOWN, {"raw": plain}, known=False)
     told = {name: value for name, value in found.data.items() if value != ""}
@@ -92,13 +96,15 @@ _SOURCES = {
     "scheduling": re.compile(r"\b0/\d+ nodes are |FailedScheduling|node\(s\) ", re.IGNORECASE),
     "image": re.compile(r"ErrImage|ImagePull|pull(?:ing)? (?:and unpack )?image|\bregistry\b", re.IGNORECASE),
     "admission": re.compile(
-        r"admission webhook|is forbidden:|Error from server|exceeded quota", re.IGNORECASE
+        r"admission webhook|call(?:ing)? webhook|is forbidden:|is invalid:|Error from server|exceeded quota",
+        re.IGNORECASE,
     ),
     "volume": re.compile(
-        r"\bM(?:ount|ap)Volume\.|\bmount volumes|AttachVolume|FailedMount|\bmount(?:ing)?\b[^\n]*(?:error|fail)"
+        r"^(?!.*nvidia-container).*(?:\bM(?:ount|ap)Volume\.|\bmount volumes|AttachVolume|FailedMount"
+        r"|\bmount(?:ing)?\b[^\n]*(?:error|fail)|\battach\w* (?:volume|disk)"
         r"|\bPersistentVolume|\b(?:osd|mds)\b|\blibceph|\bHEALTH_(?:WARN|ERR)"
-        r"|super ?block|\bprovision|appears to be unformatted",
-        re.IGNORECASE,
+        r"|super ?block|\bprovision|appears to be unformatted)",
+        re.IGNORECASE | re.DOTALL,
     ),
     "service": re.compile(
         r"metallb|LoadBalancer|AllocationFailed|allocate IP for \"|IP allocation failed", re.IGNORECASE
@@ -111,7 +117,8 @@ def diagnose_any(text: str) -> Diagnosis:
     source = next(
         (source for source, words in _SOURCES.items() if words.search(text[:LONGEST_TEXT])), "container"
     )
-    return diagnose(source, text)
+    told = _diagnose(source, _storable(text), {}, is_guessed=True)
+    return told if told.known else diagnose(source, text)
 
 
 def sentence(code: str, data: Mapping[str, Any]) -> str:

@@ -85,6 +85,15 @@ class Cluster(models.Model):
         ),
     )
     ssh_service_port = models.PositiveIntegerField(_("SSH port of a workspace's address"), default=22)
+    keeps_addresses = models.BooleanField(
+        _("keep addresses while stopped"),
+        default=True,
+        db_default=True,
+        help_text=_(
+            "For LoadBalancer: a stopped workspace keeps its address, which counts as used. Otherwise others may "
+            "get it, and the workspace gets another one at its next start."
+        ),
+    )
     disk_class = models.CharField(
         _("class for local disks"),
         max_length=253,
@@ -226,6 +235,11 @@ class Cluster(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def frees_addresses(self) -> bool:
+        """Return True if a stopped workspace has no address: its Service comes back with the next start."""
+        return self.exposure == self.Exposure.LOAD_BALANCER and not self.keeps_addresses
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         """Delete, and retry if the watch wrote rows meanwhile: it goes on until it notices the deletion."""

@@ -10,10 +10,11 @@ from django.utils.translation import gettext as _
 
 from clusters.api import Api
 from clusters.doctor import Check, Finding, Level, keeping, named
-from clusters.doctor.agreement import CLOCKS_APART, differences, driver_of
+from clusters.doctor.agreement import CLOCKS_APART, differences
 from clusters.explain import hint as advice
 from clusters.explain import sentence
 from clusters.models import Cluster, Node
+from clusters.nodes.node_labels import driver_of
 from clusters.watch.ticks import is_due
 from monitoring import enqueue
 from monitoring.dcgm import doctor as prometheus

@@ -318,7 +318,7 @@ SPECTACULAR_SETTINGS = {
     # Choices that several bodies have, beside others of the same field name.
     "ENUM_NAME_OVERRIDES": {
         "AnnouncementLevelEnum": "accounts.announcements.models.Announcement.Level",
-        "EventLevelEnum": "workloads.models.Event.Level",
+        "EventLevelEnum": "workloads.models.EventRow.Level",
         "JobPhaseEnum": "jobs.models.Phase.choices",
         "SeverityEnum": "monitoring.alerts.api.SEVERITIES",
         "VolumeKindEnum": "storage.models.Kind.choices",

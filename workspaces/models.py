@@ -194,6 +194,22 @@ class WorkspaceSecret(models.Model):
         return values
 
 
+class HostKey(models.Model):
+    """SSH host key of a person's name for workspaces. Whichever workspace has the name uses it: ssh keeps host keys by
+    name, and refuses another key for the same."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    host = models.CharField(max_length=63)  # the name as naming.host_label has it
+    host_key = models.TextField()  # as in WorkspaceSecret
+    host_key_public = models.TextField()
+    host_key_fingerprint = models.CharField(max_length=64)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["owner", "host"], name="one_host_key_per_person_and_name")
+        ]
+
+
 class Event(EventRow):
     """Event of a workspace."""
 

@@ -1,4 +1,4 @@
-"""Which workspace an object in a cluster belongs to."""
+"""Names of a workspace: in a host name, and of its objects in a cluster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from clusters import labels
 
 # Kubernetes events carry no labels of ours; the name of their object contains the id.
 OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
+
+
+def host_label(name: str) -> str:
+    """Return the workspace's name as ssh accepts it in a host name."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.").lower()
 
 
 def workspace_of(body: dict[str, Any]) -> UUID | None:

@@ -26,9 +26,10 @@ def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
 
 
 def on_cluster_saved(*, instance: Cluster, created: bool, **_: object) -> None:
-    """Mark the cluster's workspaces that are to run: new settings may ask for other Services."""
+    """Mark the cluster's workspaces that are to run: new settings may ask for other Services, or for none at rest."""
     if not created:
-        rows = Workspace.objects.filter(pool__cluster=instance, desired=Desired.RUNNING, ending="")
+        marked = [Desired.RUNNING, *([Desired.STOPPED] if instance.frees_addresses else [])]
+        rows = Workspace.objects.filter(pool__cluster=instance, desired__in=marked, ending="")
         enqueue.reconcile(rows.values_list("pk", flat=True))
 
 

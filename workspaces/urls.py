@@ -19,6 +19,7 @@ urlpatterns = [
     path("launch/templates/", views_launch.save_template, name="template-save"),
     path("launch/templates/<uuid:id>/delete/", views_templates.delete, name="template-delete"),
     path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
+    path("ssh/config/", views.ssh_config_file, name="ssh-config"),
     path("workspaces/bulk/", views.bulk, name="workspaces-bulk"),
     path("workspaces/<uuid:id>/", views_workspace.tab, {"name": "activity"}, name="workspace"),
     path("workspaces/<uuid:id>/logs/", views_workspace.tab, {"name": "logs"}, name="workspace-logs"),

@@ -91,6 +91,11 @@ CAUSES = (
         r"|service unavailable)\b[^\n]*)",
         of_its_source=True,
     ),
-    # Messages of the API's other checks.
+    # Messages of the API's other checks, and of policies without a webhook of their own.
     replace(RULE_DENIED, pattern=r"\b(?:is|are) forbidden: (?P<reason>(?!User \\*\").+)"),
+    replace(
+        RULE_DENIED,
+        pattern=r"(?:^|\n)(?P<reason>[^\n]*\b(?:polic(?:y|ies)|rule\(s\)|constraint)\b[^\n]{0,120}"
+        r"\b(?:blocked|denie[ds]|rejected|violat\w+)\b[^\n]*|forbidden: (?:maximum|minimum) [^\n]*)",
+    ),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.utils.translation import gettext_lazy as _
 
-from clusters.causes import gpus, images, volumes
+from clusters.causes import gpus, images, nodes, volumes
 from clusters.causes.cause import Cause
 
 _EXIT = r"exit ?(?:code|status):?\s*"
@@ -26,6 +28,8 @@ WORKERS_DISCONNECTED = Cause(
     r"\b(?:fail\w*|\w*error|time(?:d )?out|abort\w*|closed|reset|refused|terminated|lost|unreachable)\b"
     r"|\bRendezvous(?:\w*Error|ClosedError|TimeoutError)|\btorch\.distributed\.Dist\w+Error"
     r"|\bcollective operation timeout"
+    r"|\b(?:ProcessGroup\w*|WorkNCCL|watchdog)\b[^\n]{0,200}\b(?:stuck|hang|hung|timing out|exception)\b"
+    r"|\bSocket ?Timeout\b|\bEtcd(?:Exception|KeyNotFound)|torch/elastic/store|broadcastUniqueNCCLID"
     r"|\bIBV_WC_\w+ERR|\bMPI_ABORT|(?:address already in use|EADDRINUSE)[^\n]{0,80}(?:29\d\d\d|rank|master)"
     r"|\b(?:rank|worker)s? \d+[^\n]{0,60}\b(?:disconnected|timed out|lost connection)",
     _("The processes of the training lost contact with each other, or did not find each other."),
@@ -39,7 +43,8 @@ WORKERS_DISCONNECTED = Cause(
 
 # Before a text about an image, a volume or the node's own parts, which say more about the same words.
 _OF_A_PROGRAM = (
-    r"^(?!.*\b(?:image|pull\w*|registry|mount\w*|volume|webhook|containerd|kubelet|sandbox|6443|etcd\w*)\b).*"
+    r"^(?!.*\b(?:image|pull\w{0,6}|registry|mount\w{0,8}|volume|webhook|to the server"
+    r"|Error response from daemon|rpc error|containerd|kubelet|sandbox|6443|etcd\w{0,8})\b).*"
 )
 
 SERVER_NOT_REACHED = Cause(
@@ -64,6 +69,18 @@ SERVER_NOT_REACHED = Cause(
         "firewall or its proxy may have a fault."
     ),
     "admin",
+)
+
+PROGRAM_ENDED = Cause(
+    "program_ended",
+    rf"(?P<how>{_EXIT}\d+\b|\bexited with (?:code|status)?\W*\d+|\b(?:return ?code|exitcode)\b[\s:=(]*-?\d+"
+    rf"|Segmentation fault|core dumped|segfault at|trap invalid opcode"
+    rf"|(?:CrashLoopBackOff|restarting failed container)(?!.*{_EXIT}\d))",
+    _("Its program exited (%(how)s)."),
+    _(
+        "Check its logs: the last lines usually say why. A workspace's program has to keep running. If "
+        "it crashed, a library that does not fit the GPU's driver is a frequent cause."
+    ),
 )
 
 CAUSES = (
@@ -130,13 +147,14 @@ CAUSES = (
         _("It started more threads or processes, or opened more files, than allowed."),
         _(
             "Use fewer workers; OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say how many threads libraries start. "
-            "For open files, raise the limit with `ulimit -n`. An admin can raise the limits of the nodes."
+            "For open files, raise the limit with ulimit -n. An admin can raise the limits of the nodes."
         ),
     ),
     PROBE_FAILING,
     WORKERS_DISCONNECTED,
     gpus.ANY_FAULT,
     SERVER_NOT_REACHED,
+    nodes.ANY_FAULT,
     Cause(
         "start_failed",
         r"RunContainerError|CreateContainer(?:Config)?Error|StartError|ContainerCannotRun"
@@ -146,7 +164,8 @@ CAUSES = (
         r"|failed to (?:create containerd|start) container|starting container process caused"
         r"|failed to generate (?:container|sandbox|spec)|failed to ensure that the pod|lifecycle hook .* failed"
         r"|cannot load seccomp profile|load apparmor profile"
-        r"|failed to sync (?:secret|configmap) cache",
+        r"|failed to sync (?:secret|configmap) cache|container creat(?:e|ion) (?:error|failed)"
+        r"|create (?:pod )?sandbox",
         _("The node could not prepare or start the container."),
         _("Berth retries automatically. If this continues, start it again, or tell an admin."),
         "admin",
@@ -159,15 +178,13 @@ CAUSES = (
         _("Something outside the workspace stopped its program."),
         _("If nobody stopped it, it most likely used more memory than allowed: start it with more memory."),
     ),
-    Cause(
-        "program_ended",
-        rf"(?P<how>{_EXIT}\d+\b|\bexited with (?:code|status)?\W*\d+|\b(?:return ?code|exitcode)\b[\s:=(]*-?\d+"
-        rf"|Segmentation fault|core dumped|segfault at|trap invalid opcode"
-        rf"|(?:CrashLoopBackOff|restarting failed container)(?!.*{_EXIT}\d))",
-        _("Its program exited (%(how)s)."),
-        _(
-            "Check its logs: the last lines usually say why. A workspace's program has to keep running. If "
-            "it crashed, a library that does not fit the GPU's driver is a frequent cause."
-        ),
+    PROGRAM_ENDED,
+    # The last line of a program in Python that failed by itself.
+    replace(
+        PROGRAM_ENDED,
+        pattern=r"(?:^|\n)(?P<how>(?:Import|ModuleNotFound|Syntax|Indentation|Name|Attribute|Type|Value|Key|Index"
+        r"|Assertion"
+        r"|UnboundLocal|NotImplemented|ZeroDivision|Recursion|FileNotFound)Error): ",
+        of_its_source=True,
     ),
 )

@@ -56,7 +56,8 @@ DRIVER_FAULTS = (
         r"|\b(?:load|open|find|import)\w*\b[^\n]{0,40}\blib(?:cu[bdfprs]\w+|nccl|nvrtc|nvJitLink|nvinfer)\w*\.so"
         r"|\blib(?:cu[bdfprs]\w+|nccl|nvrtc|nvJitLink|nvinfer)\b\S*: [^\n]{0,40}(?:cannot open shared object"
         r"|undefined symbol|not found)"
-        r"|DNN library is not found",
+        r"|DNN library|\b(?:could not|failed to|unable to|cannot) (?:create|load|init\w*|find|open"
+        r"|get) (?:a )?cu(?:dnn|fft|sparse)\b",
         _("The CUDA version or the libraries of your image do not fit this GPU or its driver."),
         _(
             "Choose an image with another CUDA version, or another kind of GPU. An admin can update the driver."
@@ -205,7 +206,7 @@ CAUSES = (
         r"Failed to initialize NVML|nvml: |nvidia-container-(?:cli|runtime)|error running (?:prestart )?hook"
         r"|No help topic for '"
         r"|error modifying OCI spec"
-        r"|RuntimeHandler \"?nvidia|nvidia-cdi-hook|nvidia-ctk\b"
+        r"|Runtime ?Handler \"?nvidia|nvidia-cdi-hook|nvidia-ctk\b"
         r"|devices\.allow: no such file or directory|unable to (?:generate|create) new device filter program"
         r"|failed to add device rules|no runtime for \"?nvidia|unknown runtime specified:? \"?nvidia"
         r"|unresolvable CDI device|CDI device injection failed|inject CDI device|setting up CDI devices"

@@ -136,7 +136,10 @@ CAUSES = (
         "addresses_nearly_used_up",
         NO_MESSAGE,
         _("Only %(free)s of %(total)s addresses for workspaces are free."),
-        _("An admin has to add addresses to the load balancer's pool before they are used up."),
+        _(
+            "Before they are used up, an admin has to add addresses to the load balancer's pool, or free those of "
+            "stopped workspaces in the cluster's settings."
+        ),
         "admin",
     ),
 )

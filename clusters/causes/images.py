@@ -77,7 +77,8 @@ CAUSES = (
         r"|x509|certificate signed by unknown|tls: |certificate has expired|HTTP response to HTTPS client"
         r"|time(?:d )?out|failed to do request|dial tcp|proxyconnect|broken pipe|GOAWAY|INTERNAL_ERROR"
         r"|unexpected status code"
-        r"|connection (?:closed|timed out|aborted)|unknown host|could not resolve|no healthy upstream|bad gateway",
+        r"|connection (?:closed|timed out|aborted)|unknown host|could not resolve|\bCanceled\b|copying (?:config"
+        r"|blob)|no healthy upstream|bad gateway",
         _("The nodes do not reach the registry of %(image)s, or do not trust it."),
         _(
             "Berth retries automatically. Check the image's name. If it is right, an admin has to check "

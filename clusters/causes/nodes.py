@@ -99,6 +99,17 @@ UNWELL = Cause(
     "admin",
 )
 
+# Words of what starts containers on a node, where nothing else was recognised.
+ANY_FAULT = replace(
+    UNWELL,
+    pattern=r"\bsd-bus\b|\bsystemd\b[^\n]{0,120}(?:fail|error|not found|timed? ?out)|\bdbus\b|\bconmon\b|\bcgroups?\b"
+    r"|\b[\w-]+\.(?:slice|scope)\b"
+    r"|\bclient certificate\b[^\n]{0,120}\bexpired\b|\b(?:kubelet|node)\b[^\n]{0,120}\b(?:certificate"
+    r"|x509)\b[^\n]{0,80}(?:expired|not yet valid"
+    r"|unknown authority)",
+    of_its_source=True,
+)
+
 LIMIT_REACHED = Cause(
     "node_limit_reached",
     r"Too many pods|exceed max volume count",

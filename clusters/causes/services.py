@@ -15,8 +15,8 @@ CAUSES = (
         r"|failed to allocate a nodePort|provided port is already allocated|range is full",
         _("All addresses or ports for workspaces are in use."),
         _(
-            "It continues when another workspace stops. An admin can add addresses to the load balancer's "
-            "pool, or widen the range of node ports."
+            "It continues when one becomes free. An admin can add addresses to the load balancer's pool, free those "
+            "of stopped workspaces in the cluster's settings, or widen the range of node ports."
         ),
         "admin",
     ),

@@ -34,7 +34,7 @@ CLASS_MISSING = Cause(
     r'(?P<missing>storageclass\S* "[^"]*"(?= not found)|no storage class is set'
     r'|PriorityClass with name \S+(?= was found)|RuntimeClass "[^"]*"|RuntimeClass \S+(?= not found)'
     r"|device class \S+(?= does not exist)|(?<=no runtime for )\"?(?!nvidia)[\w-]+(?=\W* is configured)"
-    r"|(?<=RuntimeHandler )\\*\"?(?!nvidia)[\w-]+(?=\W* not supported)"
+    r"|(?<=runtime handler )(?!nvidia)[\w-]+|(?<=RuntimeHandler )\\*\"?(?!nvidia)[\w-]+(?=\W* not supported)"
     r"|(?<=volumesnapshotclass)\S* \S+(?= not found))",
     _("A class that it needs does not exist in the cluster: %(missing)s."),
     _("An admin has to create it, or to correct the settings of the cluster or of the pool that name it."),
@@ -122,7 +122,9 @@ SETTINGS_MISSING = Cause(
 MOUNT_FAILED = Cause(
     "volume_failed",
     r"FailedMount|FailedAttachVolume|FailedMapVolume|\bM(?:ount|ap)Volume\.\w+ failed|failed to prepare subPath"
-    r"|is not a (?:valid )?mount ?point"
+    r"|is not a (?:valid )?mount ?point|\b(?:attach|mount)\w* failed\b|cannot find volume \"[^\"]*\" to mount"
+    r"|\b(?:failed|could not|unable) (?:to )?(?:attach|detach|mount|map|stage|publish) (?:the )?(?:disk|volume"
+    r"|device)"
     r"|AttachVolume\.\w+ failed"
     r"|Unable to (?:attach or )?mount volumes|mount failed: exit status|rbd: (?:map|sysfs write) failed"
     r'|\bmounting \\*"/(?!proc\b|sys\b|dev\b)[^"]*" to rootfs',
@@ -146,7 +148,8 @@ UNWELL = Cause(
     r"|(?<!cache: )timed out waiting for the condition|timeout expired waiting for volumes"
     r"|context deadline exceeded|operation with the given Volume ID \S+ already exists|connection timed out"
     r"|timed out waiting for external-attacher|Attach timeout for volume|\bReplicas yet to connect|Host is down"
-    r"|\b(?:attach|mount|map|stag|publish|provision)\w*\b[^\n]{0,200}(?<!cache: )\b(?:timed out|timeout)\b|monitor info"
+    r"|\b(?:attach|mount|map|stag|publish|provision)\w*\b[^\n]{0,200}(?<!cache: )\b(?:timed out|timeout)\b"
+    r"|monitor info"
     r"|nfs: server \S+ not responding|\bslow request [\d.]+ seconds old|\d+ slow (?:requests|ops)\b|\bslow mds\b"
     r"|\blibceph: [^\n]*(?:socket (?:closed|error)|connect error|session lost|\bdown\b)"
     r"|\btask [\w/.-]{0,40}(?:rbd|nfs|ceph)[\w/.-]{0,40}:\d+ blocked for more than|mount error (?:5|110) ="
@@ -214,7 +217,8 @@ ANY_FAULT = replace(
     r"|\bfault(?:ed|y)?\b"
     r"|\bI/O error|input/output error|internal server error|service unavailable|\b50[0-4]\b|not (?:yet )?ready"
     r"|\bEOF\b"
-    r"|broken pipe|\bAborted\b|no such host|dial (?:tcp|unix)",
+    r"|ServerFaultCode|\bfailed to (?:retrieve|query|list|look ?up)\b|broken pipe|\bAborted\b|no such host"
+    r"|dial (?:tcp|unix)",
     of_its_source=True,
 )
 
@@ -223,7 +227,7 @@ CANNOT_RESIZE = Cause(
     r"can not be less than (?:status\.capacity|previous value)"
     r"|only dynamically provisioned pvc can be resized|does not (?:support|allow) (?:volume )?(?:resiz|expan)\w+"
     r"|\bshrink"
-    r"|(?:resiz|expan)\w+ (?:of \S+ )?(?:is )?not (?:supported|allowed)"
+    r"|plugin capable of expanding|(?:resiz|expan)\w+ (?:of \S+ )?(?:is )?not (?:supported|allowed)"
     r"|except resources\.requests .*for bound claims|requested volume size \d+ is less than",
     _("Its volume cannot have that size."),
     _(

@@ -109,6 +109,9 @@ def metallb_pools(api: Api) -> Iterator[Finding]:
         hint = (
             ""
             if level == Level.OK
-            else _("Add addresses to it: each workspace with its own address takes one.")
+            else _(
+                "Add addresses to it: each workspace with its own address takes one, also while stopped, unless the "
+                "cluster's settings free it then."
+            )
         )
         yield Finding(level, text % facts, hint)

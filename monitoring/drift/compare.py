@@ -31,7 +31,10 @@ FENCES = {
     "ResourceQuota": "berth",
 }
 NOT_EVERYWHERE = "ResourceQuota"  # a backstop, made at the first launch after a tenant was given GPUs
-WAYS_IN = ("Service", "Secret")  # made at a workspace's first start, kept until it is deleted
+WAYS_IN = (
+    "Service",
+    "Secret",
+)  # made at a workspace's start, kept until it is deleted, but see Row.has_address
 OF_A_RUN = (*WAYS_IN, "Pod")
 # Earlier versions of Berth made these for each workspace, and its pod's name with an ending.
 OF_EARLIER = ("StatefulSet", "ConfigMap")
@@ -52,6 +55,7 @@ class Row:
     id: UUID
     namespace: str
     state: State
+    has_address: bool = True  # False: it is stopped, and its cluster keeps no addresses
 
     @property
     def name(self) -> str:
@@ -66,7 +70,8 @@ class Row:
                 yield Key(kind, self.namespace, self.name)
 
     def may_have(self, key: Key) -> bool:
-        ways_in = [Key(kind, self.namespace, self.name) for kind in WAYS_IN]
+        kinds = WAYS_IN if self.has_address else ("Secret",)
+        ways_in = [Key(kind, self.namespace, self.name) for kind in kinds]
         return key in ways_in or today(key) in self.wanted()
 
     def still_has(self, thing: Thing) -> bool:

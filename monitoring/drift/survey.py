@@ -72,6 +72,7 @@ def rows_of(cluster: Cluster, *ids: UUID) -> dict[UUID, Row]:
             pk,
             Tenant(slug=slug).namespace,
             State.MOVES if ending or dirty_since else state_in(Phase(phase), Desired(desired)),
+            has_address=desired != Desired.STOPPED or not cluster.frees_addresses,
         )
         for pk, slug, phase, desired, ending, dirty_since in values.iterator()
     }

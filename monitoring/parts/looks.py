@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from clusters.doctor.agreement import driver_of
 from clusters.models import Cluster, Node, PartPod
+from clusters.nodes.node_labels import driver_of
 from clusters.watch.ticks import is_due
 from monitoring import enqueue
 from monitoring.dcgm.prometheus import NoAnswer, Prometheus

@@ -20,7 +20,7 @@ from clusters import labels
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.mirror import Mirror
 from clusters.storage import volumes
-from clusters.storage.classes import Class, judge
+from clusters.storage.classes import Class, is_default, judge
 from quotas import holders
 from quotas.namespaces import ensuring
 from storage import notices
@@ -34,7 +34,6 @@ from .reading import LONGEST_RAW, Facts, explained, read, size_to_ask
 log = logging.getLogger(__name__)
 
 CLAIM = "PersistentVolumeClaim"
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 Object = Mapping[str, Any]
 
 
@@ -200,10 +199,6 @@ def class_of(name: str, volume: Volume, mirror: Mirror) -> Class | None:
     if not name:
         body = next((one for one in mirror.all("StorageClass") if is_default(one)), None)
     return None if body is None else judge(body, volume.cluster.shared_classes)
-
-
-def is_default(storage_class: Object) -> bool:
-    return (storage_class["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
 
 
 def keep_data(volume: Volume, claim: Object, mirror: Mirror) -> Object | None:

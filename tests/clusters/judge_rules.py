@@ -11,7 +11,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 django.setup()
 
-from tests.clusters.judged import Message, real_messages  # noqa: E402 -- only after setup
+from tests.clusters.judged import EXAMINATIONS, Message, real_messages  # noqa: E402 -- only after setup
 
 
 def share(messages: Iterable[Message]) -> str:
@@ -26,18 +26,7 @@ def main() -> None:
     messages = real_messages()
     for file in sorted({message.file for message in messages}):
         print(f"{file:18} {share(message for message in messages if message.file == file)}")
-    for part in (
-        "open",
-        "held out",
-        "blind",
-        "second",
-        "third",
-        "fourth",
-        "fifth",
-        "sixth",
-        "seventh",
-        "eighth",
-    ):
+    for part in ("open", "held out", *EXAMINATIONS):
         print(f"{part:18} {share(message for message in messages if message.part == part)}")
     for message in sorted(messages, key=lambda message: (message.verdict, message.code)):
         if message.verdict != "right" and message.part != "held out":

@@ -19,7 +19,8 @@ as the second does to the first. real_messages/seventh/ is a fourth examination,
 messages from threads that were not here yet, with what an admin would say written down before the list of causes was
 read, and committed before any rule was touched. real_messages/eighth/ is its second half: 51 messages, found with
 searches that were written down before the first rule was read (the first message of a new thread that each of them
-shows), and committed before rules were widened again.
+shows), and committed before rules were widened again. real_messages/ninth/ has the 12 new ones of the last of these
+searches, which were made after that.
 If a cause was added later for messages that had none, they are labelled with it now.
 
     text, where   the printed text, and where people saw it
@@ -42,6 +43,8 @@ import yaml
 
 from clusters.explain import UNKNOWN, diagnose
 
+# Each was collected before any rule was written for it.
+EXAMINATIONS = ("blind", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 Verdict = Literal["right", "vague", "misread", "unknown"]
 # Causes that say which step failed, but not why. They are often true and seldom help.
 VAGUE = {

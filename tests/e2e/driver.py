@@ -88,6 +88,13 @@ class Portal:
         self.page.get_by_role("textbox", name="Public key").fill(text)
         self.page.get_by_role("button", name="Add key").click()
 
+    def ssh_config(self) -> str:
+        """Download the lines for ~/.ssh/config from the page of a ready workspace."""
+        with self.page.expect_download() as started:
+            self.page.locator("#ssh-config a[download]").click()
+        assert started.value.suggested_filename == "berth.config"
+        return Path(started.value.path()).read_text()
+
     def launch(self) -> str:
         """Send the launch form as it is filled in; return the workspace's id."""
         self.page.get_by_role("button", name="Launch", exact=True).click()
@@ -198,11 +205,12 @@ class SSHClient:
     def __init__(self, folder: Path) -> None:
         self.key = folder / "id_ed25519"
         self.known_hosts = folder / "known_hosts"
-        self.config = folder / "config"
+        self.config, self.included = folder / "config", folder / "berth.config"
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "me@laptop", "-f", self.key], check=True
         )
         self.command: list[str] = []
+        self.configure(new_hosts="accept-new")
 
     @property
     def private_key(self) -> str:
@@ -212,20 +220,16 @@ class SSHClient:
     def public_key(self) -> str:
         return self.key.with_suffix(".pub").read_text()
 
+    def configure(self, *, new_hosts: str) -> None:
+        """Write what is ~/.ssh/config elsewhere. `new_hosts`: ssh's answer to a host that it has not met."""
+        lines = [f"Include {self.included}", "Host *", f"IdentityFile {self.key}", "IdentitiesOnly yes"]
+        known = [f"UserKnownHostsFile {self.known_hosts}", f"StrictHostKeyChecking {new_hosts}"]
+        self.config.write_text("\n".join([*lines, *known, "BatchMode yes", ""]))
+
     def use(self, command: str) -> None:
         """Use an `ssh …` copied from the page, with this person's key and known hosts in place of ~/.ssh."""
         program, *arguments = shlex.split(command)
-        known = f"UserKnownHostsFile={self.known_hosts}"
-        own = ["-F", "none", "-i", str(self.key), "-o", known, "-o", "StrictHostKeyChecking=accept-new"]
-        self.command = [program, *own, "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", *arguments]
-
-    def use_config(self, lines: str, command: str) -> None:
-        """Use `ssh NAME` with the page's lines for ~/.ssh/config, in a file that ssh passes to its jump too."""
-        own = ["Host *", f"    IdentityFile {self.key}", "    IdentitiesOnly yes", "    BatchMode yes"]
-        known = [f"    UserKnownHostsFile {self.known_hosts}", "    StrictHostKeyChecking accept-new"]
-        self.config.write_text("\n".join([lines, *own, *known, ""]))
-        program, name = command.split()
-        self.command = [program, "-F", str(self.config), name]
+        self.command = [program, "-F", str(self.config), *arguments]
 
     def run(self, command: str) -> str:
         done = subprocess.run(

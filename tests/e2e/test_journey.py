@@ -66,9 +66,7 @@ def test_a_new_member_comes_by_a_link_works_and_leaves_nothing(berth: Stack, tmp
         watched_ten_steps(portal, first)
         gpus_in_use(portal, 1)
 
-        ssh.use(portal.copyable("SSH command"))
-        assert ssh.run("whoami").strip() == "jovyan"
-        assert ssh.fingerprints() == {portal.copyable("Fingerprint of the host key")}
+        connects_by_name(portal, ssh)
         files_go_both_ways(ssh, tmp_path)
         works_in_a_notebook(Lab(context, portal), ssh, first)
         shows_an_app_to_a_colleague(portal, ssh, colleague(context, berth.address))
@@ -79,7 +77,7 @@ def test_a_new_member_comes_by_a_link_works_and_leaves_nothing(berth: Stack, tmp
         gpus_in_use(portal, 0)
         portal.press("start")
         portal.wait_for("ready")
-        goes_through_the_jump(portal, ssh)
+        ssh.configure(new_hosts="yes")  # which refuses a host that it has not met
         assert ssh.run("cat written-over-ssh; greet; python -c 'import greeting'") == "kept\nhello\n"
 
         second = waits_until_the_quota_is_raised(portal, Administration(context, berth.address))
@@ -177,13 +175,15 @@ def shows_an_app_to_a_colleague(portal: Portal, ssh: SSHClient, alice: Portal) -
     )
 
 
-def goes_through_the_jump(portal: Portal, ssh: SSHClient) -> None:
-    """Connect with the page's lines for ~/.ssh/config; only the two host keys that the page names are accepted."""
-    command = portal.page.locator("#ssh-jump code").text_content() or ""
-    ssh.use_config(portal.copyable("Lines for ~/.ssh/config, through Berth"), command)
+def connects_by_name(portal: Portal, ssh: SSHClient) -> None:
+    """Connect with the downloaded config. Only the two host keys that the page names are accepted."""
+    ssh.included.write_text(portal.ssh_config())
+    ssh.use(portal.copyable("SSH command"))
     assert ssh.run("whoami").strip() == "jovyan"
     labels = ("Fingerprint of the host key", "Fingerprint of Berth’s own host key")
     assert ssh.fingerprints() == {portal.copyable(label) for label in labels}
+    link = portal.page.locator("#open-vscode").get_attribute("href")
+    assert link == f"vscode://vscode-remote/ssh-remote+{ssh.command[-1]}/home/jovyan"
 
 
 def waits_until_the_quota_is_raised(portal: Portal, administration: Administration) -> str:

@@ -16,7 +16,8 @@ from quotas.live import on_change
 from tests.cast import Cast
 from tests.e2e.browsing import opened, signed_in
 from tests.shared.workspace_rows import make_workspace
-from workspaces.models import Phase, Workspace
+from workloads.models import Image
+from workspaces.models import Phase, Template, Workspace
 from workspaces.state.live import changing
 
 pytestmark = [
@@ -34,6 +35,38 @@ def test_another_tenant_shows_its_own_share(browser: Browser, address: str, cast
         page.get_by_text("your team uses 0 of 4").wait_for()
         page.get_by_label("Tenant", exact=True).select_option("second")
         page.get_by_text("your team uses 0 of 2").wait_for()
+
+
+def test_the_launch_form_leads_on_a_phone(browser: Browser, address: str, cast: Cast) -> None:
+    """Verdict and button stay in reach, a taken name is said at once, faults have the focus, images are searched."""
+    make_workspace(cast, cast.bob, name="taken")
+    for number in range(5):
+        Image.objects.create(
+            slug=f"i{number}", name=f"Image {number}", reference="x/y:1", cuda_version=f"12.{number}"
+        )
+    templates = {"tenant": cast.demo, "name": "Course week 3", "body": {"image": "i3", "flavor": "a100-1"}}
+    Template.objects.create(**templates)
+    with opened(browser, address, cast.bob.user, "/launch/", viewport={"width": 375, "height": 667}) as page:
+        launch = page.get_by_role("button", name="Launch", exact=True)
+        said = page.locator("[data-said]")
+        expect(said).to_have_text("Starts now on A100 (7 of 8 free)")
+        for element in (launch, said):
+            expect(element).to_be_in_viewport(ratio=1)
+        page.get_by_label("Search images").fill("cuda 12.3")
+        expect(page.get_by_text("Image 3")).to_be_visible()
+        expect(page.get_by_text("Image 2")).to_be_hidden()
+        name = page.get_by_label("Name", exact=True)
+        name.fill("taken")
+        expect(page.locator("#id_name_error")).to_contain_text("Already taken.")
+        expect(name).to_have_attribute("aria-invalid", "true")
+        launch.click()
+        expect(page.get_by_text("Launch failed")).to_be_visible()
+        expect(name).to_be_focused()
+        page.get_by_role("link", name="Course week 3").click()
+        expect(page.locator("input[name=image]:checked")).to_have_value("i3")
+        name.fill("mine")
+        name.press("Enter")
+        page.wait_for_url("**/workspaces/*/")
 
 
 def test_a_key_being_typed_survives_what_happens_meanwhile(

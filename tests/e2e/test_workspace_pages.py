@@ -154,11 +154,14 @@ def test_a_reader_sees_and_hears_of_a_problem_of_the_start_and_that_it_became_re
         quiet_and_readable(page)
         problem.get_by_role("link", name="Change image").click()
         expect(page.get_by_label("Image", exact=True)).to_be_focused()
+        quiet_and_readable(page)
         page.go_back()
         with changing(workspace.pk) as row:
             row.phase, row.message_code = Phase.READY, "ready"
             row.host, row.jupyter_port, row.ssh_port = "127.0.1.5", 8888, 22
         expect(page.locator("[data-said]")).to_have_text("exp-1 is ready")
+        expect(page.locator(".page-head #image-back")).to_be_visible()
+        quiet_and_readable(page)
 
 
 def test_a_long_list_keeps_its_place_and_what_is_selected_while_others_come(

@@ -317,7 +317,7 @@ TROUBLES = {
     # --- GPUs of running workspaces
     "Xid of a program": Trouble(
         "gpu_program_fault",
-        "A program on the GPU failed and was ended by the driver",
+        "A program on the GPU failed",
         to_a_newcomer(gpu="{gpu}", xid=31),
         End.NONE,
     ),

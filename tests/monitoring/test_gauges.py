@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from uuid import UUID
 
 import pytest
 
@@ -18,8 +19,9 @@ pytestmark = pytest.mark.django_db
 GPU = "GPU-00000000-0000-4000-8000-00000000000{}"
 
 
-def track(cast: Cast, run: object, **more: object) -> TrackIdentity:
-    return TrackIdentity(cast.cluster.pk, "gpu-1", runs=frozenset([run]), **more)  # type: ignore[arg-type]
+def track(cast: Cast, run: UUID | None, **more: str) -> TrackIdentity:
+    assert run is not None
+    return TrackIdentity(cast.cluster.pk, "gpu-1", runs=frozenset([run]), **more)
 
 
 def test_gauges_say_how_much_of_what_there_is(cast: Cast) -> None:

@@ -315,6 +315,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/templates/": (NO_SUCH_METHOD, "422 200 422 422 422 422 302"),  # as launch/
     "launch/templates/<uuid:id>/delete/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
     "add-ssh-key/": (PAGE, REFUSED_FORM),
+    "ssh/config/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no jump
     "jobs/": (PAGE, NO_SUCH_METHOD),
     "jobs/new/": (PAGE, "422 200 422 422 422 422 302"),
     "jobs/new/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer

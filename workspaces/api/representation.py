@@ -6,8 +6,10 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -27,6 +29,7 @@ from workloads.sizes.sizing import Size
 from workspaces.access import is_own
 from workspaces.gateway import hosts
 from workspaces.models import STEPS, Event, Phase, Step, Workspace
+from workspaces.naming import host_label
 from workspaces.state import declared, jupyter, story
 from workspaces.state import settings as next_settings
 from workspaces.state.declared import App
@@ -35,6 +38,7 @@ from . import ssh_config
 from .ssh_config import Jump
 
 MAY_WAIT = (Phase.WAITING, Phase.STARTING, Phase.STOPPING, Phase.DELETING)
+CLOSED = {"jupyter": None, "ssh": None}
 SHARED = ("tenant", "owner", "image", "pool__cluster", "flavor")
 Json = dict[str, Any]
 
@@ -71,12 +75,16 @@ def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], 
     # A claim that waits holds nothing to return.
     asked = reclaim.asked(one.run for one in workspaces if one.phase != Phase.WAITING or one.ending)
     jump = known_jump()
+    shared = shared_names(workspaces) if jump else frozenset()
     mounts = mounting.all_of(one.pk for one in workspaces)
 
     def describe(workspace: Workspace, actor: Actor) -> Json:
         queue = queues.get(workspace.run) if workspace.run else None
-        body = _workspace_json(workspace, actor, queue, asked.get(workspace.run), jump)
-        return {**body, **_changes(workspace, mounts.get(workspace.pk, []))}
+        is_shared = (workspace.owner_id, host_label(workspace.name)) in shared
+        own = is_own(actor, workspace)
+        ways_in = endpoints(workspace, jump, is_shared=is_shared) if own else shared_endpoints(workspace)
+        body = _workspace_json(workspace, actor, queue, asked.get(workspace.run))
+        return {**body, "endpoints": ways_in, **_changes(workspace, mounts.get(workspace.pk, []))}
 
     return describe
 
@@ -97,9 +105,7 @@ def _changes(workspace: Workspace, mounts: list[Mount]) -> Json:
     }
 
 
-def _workspace_json(
-    workspace: Workspace, actor: Actor, queue: Queue | None, asked: Asked | None, jump: Jump | None
-) -> Json:
+def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, asked: Asked | None) -> Json:
     own = is_own(actor, workspace)
     return {
         "id": str(workspace.pk),
@@ -126,7 +132,6 @@ def _workspace_json(
             "total": len(STEPS),
             "since": moment(workspace.step_since),
         },
-        "endpoints": endpoints(workspace, jump) if own else shared_endpoints(workspace),
         "failure": failure_json(workspace.failure),
         "problem": problem_json(workspace),
         "node": workspace.node or None,
@@ -227,20 +232,21 @@ def explained(code: str, data: Json) -> Json:
 # --- Endpoints
 
 
-def endpoints(workspace: Workspace, jump: Jump | None = None) -> Json:
-    """Link to Jupyter and address of SSH; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`."""
+def endpoints(workspace: Workspace, jump: Jump | None, *, is_shared: bool) -> Json:
+    """Link to Jupyter and address of SSH, only while it is ready, and its apps. `jump`: Berth's own SSH address, see
+    `known_jump`; `is_shared`: its name does not identify it."""
     apps = [app_json(workspace, app) for app in declared.apps_of(workspace)]
     if workspace.phase != Phase.READY or not workspace.host:
-        return {"jupyter": None, "ssh": None, "apps": apps}
+        return {**CLOSED, "apps": apps}
     link = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"
-    jupyter_link = link if hosts.jupyter_of(workspace) else None
-    return {"jupyter": jupyter_link, "ssh": ssh_endpoint(workspace, jump), "apps": apps}
+    ssh = ssh_endpoint(workspace, jump, is_shared=is_shared)
+    return {"jupyter": link if hosts.jupyter_of(workspace) else None, "ssh": ssh, "apps": apps}
 
 
 def shared_endpoints(workspace: Workspace) -> Json:
     """What others in the tenant may open: its shared apps."""
     apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared]
-    return {"jupyter": None, "ssh": None, "apps": apps}
+    return {**CLOSED, "apps": apps}
 
 
 def app_json(workspace: Workspace, app: App) -> Json:
@@ -255,19 +261,27 @@ def app_json(workspace: Workspace, app: App) -> Json:
     }
 
 
-def ssh_endpoint(workspace: Workspace, jump: Jump | None) -> Json | None:
-    """SSH at the workspace's own address if it has one; `jump` is the way through Berth if people cannot reach it."""
+def ssh_endpoint(workspace: Workspace, jump: Jump | None, *, is_shared: bool) -> Json | None:
+    """SSH at the workspace's own address if it has one; else, and in `jump` and `by_name`, through Berth."""
     if not workspace.ssh_port:
         return None
     nickname = ssh_config.host_nickname(workspace.name)
-    if workspace.pool.cluster.exposure != Cluster.Exposure.PORTAL:
-        direct = ssh_config.direct(workspace, workspace.host, workspace.ssh_port)
-        by_jump = ssh_config.through(workspace, jump, nickname=f"{nickname}-jump") if jump else None
-        return direct | {"jump": by_jump}
-    if jump is None:
+    is_direct = workspace.pool.cluster.exposure != Cluster.Exposure.PORTAL
+    if not is_direct and jump is None:
         return None
-    by_jump = ssh_config.through(workspace, jump, nickname=nickname)
-    return by_jump | {"jump": by_jump}
+    ways: Json = {"jump": None, "by_name": None}
+    if jump is not None:
+        by_jump = ssh_config.through(workspace, jump, nickname=f"{nickname}-jump" if is_direct else nickname)
+        ways = {"jump": by_jump, "by_name": ssh_config.by_name(workspace, jump, is_shared=is_shared)}
+    return (ssh_config.direct(workspace) if is_direct else ways["jump"]) | ways
+
+
+def shared_names(workspaces: Iterable[Workspace]) -> Set[tuple[UUID, str]]:
+    """Return owners and names that stand for several workspaces, as far as these are ready and need a name."""
+    owners = {one.owner_id for one in workspaces if one.phase == Phase.READY}
+    rows = Workspace.objects.filter(owner__in=owners, deleted_at=None).values_list("owner", "name")
+    counted = Counter((owner, host_label(name)) for owner, name in rows)
+    return {key for key, count in counted.items() if count > 1}
 
 
 def known_jump() -> Jump | None:

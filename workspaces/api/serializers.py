@@ -228,6 +228,10 @@ class JumpSSHShape(DirectSSHShape):
 class SSHShape(DirectSSHShape):
     jump_host_key_fingerprint = serializers.CharField(required=False)
     jump = JumpSSHShape(allow_null=True, help_text="The way through Berth, where that is set up.")
+    by_name = JumpSSHShape(
+        allow_null=True,
+        help_text="The same by a host name that stays, with one config for all workspaces of the person.",
+    )
 
 
 class JupyterShape(serializers.Serializer[Any]):

@@ -30,6 +30,7 @@ from workspaces.launch import templates
 from workspaces.launch.launch import LaunchSpec
 from workspaces.models import Template
 
+from .app_shapes import AppBody
 from .serializers import SettingsBody, spec_of
 
 MOST_SECRETS = 50
@@ -41,6 +42,7 @@ class TemplateLaunch(SettingsBody):
     image = serializers.CharField(max_length=40)
     repository = serializers.CharField(required=False, allow_blank=True, max_length=1024)
     volumes = MountBody(many=True, required=False)
+    apps = AppBody(many=True, required=False)
     env = Environment(required=False, help_text="All members of the tenant see it.")
     secret_names = serializers.ListField(
         child=serializers.RegexField(ENV_NAME, max_length=128),

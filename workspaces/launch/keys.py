@@ -10,37 +10,52 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from accounts.credentials.secrets import encrypt
 from workloads.repositories import VARIABLE
-from workspaces.models import Workspace, WorkspaceSecret
+from workspaces.models import HostKey, Workspace, WorkspaceSecret
+from workspaces.naming import host_label
+
+HOST_KEY = ("host_key", "host_key_public", "host_key_fingerprint")
 
 
-def new_secrets(env: dict[str, str]) -> dict[str, str]:
-    """Return new secrets of a workspace, encrypted, by the fields of its WorkspaceSecret."""
+def new_secrets(workspace: Workspace, env: dict[str, str]) -> dict[str, str]:
+    """Return new secrets of a workspace, encrypted, by the fields of its row. The host key is that of its name."""
     private, public = new_host_key()
-    return {
-        "jupyter_token": encrypt(secrets.token_urlsafe(32)),
+    new = {
         "host_key": encrypt(private),
         "host_key_public": public,
         "host_key_fingerprint": fingerprint(public),
+    }
+    return {
+        "jupyter_token": encrypt(secrets.token_urlsafe(32)),
         "env": encrypt(json.dumps(env)),
+        **_host_key_of_name(workspace, new),
     }
 
 
 def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
     """Store new secrets of a workspace, also of one that was deleted and had others."""
-    return WorkspaceSecret.objects.update_or_create(workspace=workspace, defaults=new_secrets(env))[0]
+    new = new_secrets(workspace, env)
+    return WorkspaceSecret.objects.update_or_create(workspace=workspace, defaults=new)[0]
+
+
+def keep_host_key(workspace: Workspace) -> None:
+    """Keep the workspace's host key for its name, unless that has one."""
+    secret = WorkspaceSecret.objects.filter(workspace=workspace).exclude(host_key="").first()
+    if secret is not None:
+        _host_key_of_name(workspace, {field: getattr(secret, field) for field in HOST_KEY})
+
+
+def _host_key_of_name(workspace: Workspace, new: dict[str, str]) -> dict[str, str]:
+    """Return the host key of the workspace's name by its fields; `new` becomes it if there is none."""
+    name = {"owner_id": workspace.owner_id, "host": host_label(workspace.name)}
+    kept, _is_new = HostKey.objects.get_or_create(**name, defaults=new)
+    return {field: getattr(kept, field) for field in HOST_KEY}
 
 
 def forget_secrets(workspace: Workspace) -> None:
     """Blank all that a deleted workspace kept for its owner alone. The caller saves the workspace."""
+    keep_host_key(workspace)
     workspace.env, workspace.repository, workspace.next_settings = {}, "", {}
-    blank = {
-        "jupyter_token": "",
-        "host_key": "",
-        "host_key_public": "",
-        "host_key_fingerprint": "",
-        "env": "",
-        "next_env": "",
-    }
+    blank = dict.fromkeys(("jupyter_token", "env", "next_env", *HOST_KEY), "")
     WorkspaceSecret.objects.filter(workspace=workspace).update(**blank, handed_to=[])
 
 

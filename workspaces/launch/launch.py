@@ -193,7 +193,7 @@ def _write(
         if "one_workspace_of_a_name" not in str(error):
             raise
         raise name_taken(spec.name) from None
-    secrets = keys.new_secrets({**spec.secret_env, **as_secret(spec.repository)})
+    secrets = keys.new_secrets(workspace, {**spec.secret_env, **as_secret(spec.repository)})
     WorkspaceSecret.objects.create(workspace=workspace, **secrets)
     give_storage(actor, workspace, home, spec)
     write_events(workspace)

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("workspaces", "0012_changed_settings"),
+        ("workspaces", "0013_host_keys_of_names"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

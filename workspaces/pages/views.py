@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -24,7 +24,8 @@ from workloads.pages.lists import Bulk, listed
 from workloads.sizes.choices import launch_tenants
 from workloads.sizes.shares import shares
 from workspaces import access
-from workspaces.api.representation import with_related, workspaces_json
+from workspaces.api import ssh_config
+from workspaces.api.representation import known_jump, with_related, workspaces_json
 from workspaces.launch.suggestions import sample
 from workspaces.models import SEARCHED, Phase, Workspace
 from workspaces.runs import lifecycle
@@ -70,6 +71,21 @@ def home(request: HttpRequest) -> HttpResponse:
         "has_ssh_key": actor.user.ssh_keys.exists(),
     }
     return render(request, "workspaces/home.html", context, status=found.status)
+
+
+@never_cache
+@login_required
+@require_GET
+def ssh_config_file(request: HttpRequest) -> HttpResponse:
+    """Return the lines for ~/.ssh/config that lead to all of the person's workspaces, as a file to download."""
+    user, jump = actor_of(request).user, known_jump()
+    if jump is None:
+        raise Http404
+    answer = HttpResponse(
+        ssh_config.config_of_all(user.get_username(), user.pk, jump), "text/plain; charset=utf-8"
+    )
+    answer["Content-Disposition"] = f'attachment; filename="{ssh_config.FILE}"'
+    return answer
 
 
 @never_cache

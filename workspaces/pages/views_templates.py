@@ -25,8 +25,9 @@ from workspaces.api.templates import Kept, TemplateLaunch
 from workspaces.launch import templates
 from workspaces.launch.suggestions import friendly_name, is_taken
 from workspaces.models import Template
+from workspaces.state.declared import App
 
-from .forms import LaunchForm
+from .forms import LaunchForm, lines_of
 
 MOST_SHOWN = 30
 
@@ -90,6 +91,7 @@ def first_values(actor: Actor, template: Template) -> dict[str, Any]:
         "max_runtime_minutes": body.get("max_runtime_minutes") or "",
         "idle_minutes": body.get("idle_minutes"),
         "notify": body.get("notify", True),
+        "apps": lines_of(App(**app) for app in body.get("apps", ())),
         "env": "\n".join(f"{name}={value}" for name, value in body.get("env", {}).items()),
         "secret_env": "\n".join(f"{name}=" for name in body.get("secret_names", ())),
         "volumes": [wish.key for wish in wishes_of(body.get("volumes", ()))],

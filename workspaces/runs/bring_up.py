@@ -89,6 +89,7 @@ def is_whole(wanted: Wanted, seen: Snapshot) -> bool:
     return (
         wanted.workspace.dirty_since is None
         and seen.service is not None
+        and not seen.service["metadata"].get("deletionTimestamp")
         and len(seen.volume_claims) >= len(wanted.own)
         and any(is_of(run, pod) for pod in seen.pods)
     )
@@ -135,8 +136,11 @@ def make_volume_claims(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapsh
 
 
 def make_ways_in(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
-    """Apply Secret and Service if one of them differs. They stay through stops, and so does the address."""
+    """Apply Secret and Service if one of them differs. A Service that is being deleted has no address to wait for."""
     body, there = manifests.service(wanted), seen.service
+    if there is not None and there["metadata"].get("deletionTimestamp"):
+        mirror.apply(manifests.secret(wanted))
+        return replace(seen, service=None)
     digest = body["metadata"]["annotations"][HASH]
     if there is not None and there["metadata"].get("annotations", {}).get(HASH) == digest:
         return replace(seen, service=restore_labels(there, body["metadata"]["labels"], mirror))

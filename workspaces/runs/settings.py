@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounts.errors import Invalid
 from storage.mounts import mounting
+from workloads import drivers
 from workloads.asking import check_env, check_repository
 from workloads.models import Image
 from workspaces.launch.launch import check_image, offered_image
@@ -82,6 +83,8 @@ def _check(row: Workspace, wanted: NewSettings, after: Settings) -> None:
     if faults := faults | env:
         text = _("Some fields are not valid.")
         raise Invalid("invalid", text, _("Correct the named fields."), fields=faults)
+    if wanted.image is not None and image is not None:
+        drivers.refuse_too_old(image, row.pool, row.units)
 
 
 def _check_mounts(row: Workspace, image: Image | None) -> dict[str, list[str]]:

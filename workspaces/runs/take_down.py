@@ -39,6 +39,7 @@ def take_down(workspace: Workspace, mirror: Mirror) -> None:
         return  # the watch has not reported it yet
     if workspace.ending == Ending.DELETE:
         delete_ways_in(workspace, mirror)
+    free_address(workspace, mirror)
     finish(workspace)
 
 
@@ -48,15 +49,27 @@ def keep_at_rest(workspace: Workspace, mirror: Mirror) -> None:
         delete_pod(pod, mirror)
     if workspace.deleted_at is not None:
         delete_ways_in(workspace, mirror)
+    free_address(workspace, mirror)
+
+
+def free_address(workspace: Workspace, mirror: Mirror) -> None:
+    """Delete the Service of a stopped workspace where the cluster keeps no addresses."""
+    if workspace.desired == Desired.STOPPED and workspace.pool.cluster.frees_addresses:
+        delete_service(workspace, mirror)
 
 
 def delete_ways_in(workspace: Workspace, mirror: Mirror) -> None:
-    """Delete Service and Secret, which stay through stops. Nobody watches Secrets, so the pass that proves a deletion's
-    end deletes it unseen."""
+    """Delete Service and Secret of a deleted workspace. Nobody watches Secrets, so the pass that proves the end deletes
+    it unseen."""
+    namespace, name = workspace.tenant.namespace, workspace.object_name
+    if mirror.get("Service", namespace, name) is not None or not workspace.deleted_at:
+        mirror.delete("Secret", namespace, name)
+    delete_service(workspace, mirror)
+
+
+def delete_service(workspace: Workspace, mirror: Mirror) -> None:
     namespace, name = workspace.tenant.namespace, workspace.object_name
     service = mirror.get("Service", namespace, name)
-    if service is not None or not workspace.deleted_at:
-        mirror.delete("Secret", namespace, name)
     if service is not None and not service["metadata"].get("deletionTimestamp"):
         mirror.delete("Service", namespace, name, uid=service["metadata"]["uid"])
 

@@ -20,8 +20,9 @@ from accounts.errors import Refusal
 from accounts.models import AuditEntry, SSHKey, User
 from accounts.trail import audit
 from workspaces import access
-from workspaces.api.ssh_config import SSH_PORT, host_alias, host_nickname
+from workspaces.api.ssh_config import SSH_PORT, domain_of, host_alias, host_nickname
 from workspaces.models import Phase, Workspace
+from workspaces.naming import host_label
 
 OPENED = "workspace.ssh"
 NOTED_ONCE_IN = timedelta(minutes=10)
@@ -67,15 +68,19 @@ def _keys(username: str, fingerprint: str) -> QuerySet[SSHKey]:
 
 
 def target_named(person: Person, name: str, port: int) -> Target | None:
-    """Find the target by id, `berth-<id>`, or a name that only one workspace has; None if there is none."""
-    wanted = name.lower()
-    own = list(_own(person, Workspace.objects.all()))
-    by_id = [row for row in own if wanted in (str(row.pk), host_alias(row))]
-    by_name = [row for row in own if wanted in (row.name.lower(), host_nickname(row.name))]
-    found = by_id or by_name
-    if len(found) != 1:
-        return None
-    target = _target(found[0])
+    """Find the target by id, `berth-<id>`, or a name that only one workspace has; None if it is not ready, or none.
+
+    Any of these may stand before the person's own domain, as in the config for all of their workspaces.
+    """
+    wanted = name.lower().removesuffix(f".{domain_of(person.username, person.user_id)}")
+    there = Workspace.objects.filter(owner_id=person.user_id, deleted_at=None)
+    names = dict(there.values_list("pk", "name"))
+    by_id = [pk for pk in names if wanted in (str(pk), host_alias(pk))]
+    by_name = [pk for pk, name in names.items() if wanted in (name.lower(), host_label(name))]
+    by_nickname = [pk for pk, name in names.items() if wanted == host_nickname(name)]
+    found = by_id or by_name or by_nickname
+    ready = list(_own(person, there.filter(pk__in=found))) if len(found) == 1 else []
+    target = _target(ready[0]) if ready else None
     return target if target and port in (SSH_PORT, target.port) else None
 
 

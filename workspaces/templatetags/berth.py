@@ -24,6 +24,7 @@ from quotas.pools.gpu_map import IN_PERCENT
 from quotas.scheduling import as_gpus
 from quotas.when import in_words
 from workloads.spans import lifetime
+from workspaces.api.representation import known_jump
 from workspaces.models import Workspace
 from workspaces.state import story
 
@@ -44,6 +45,12 @@ def icon(name: str) -> SafeString:
         static("img/icons.svg"),
         name,
     )
+
+
+@register.simple_tag
+def has_ssh_jump() -> bool:
+    """Return True if people can connect to their workspaces by name, through Berth."""
+    return known_jump() is not None
 
 
 @register.filter

@@ -17,12 +17,13 @@ from clusters.models import Cluster, Installation
 from jobs.models import JobSecret
 from monitoring.models import AlertRoute
 from storage.models import Connection, FilesSession
-from workspaces.models import WorkspaceSecret
+from workspaces.models import HostKey, WorkspaceSecret
 
 AT_ONCE = 200
 # Fields that hold encrypted text, by model.
 FIELDS: dict[type[Model], tuple[str, ...]] = {
     WorkspaceSecret: ("jupyter_token", "host_key", "env"),
+    HostKey: ("host_key",),
     JobSecret: ("env", "script"),
     Installation: ("ssh_jump_key",),
     Cluster: ("kubeconfig",),

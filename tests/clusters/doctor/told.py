@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clusters.doctor import storage
 from clusters.models import Cluster
 from clusters.nodes.inventory import node_values
+from clusters.storage.classes import DEFAULT_CLASS
 
 
 class Said:
@@ -42,7 +42,7 @@ class Said:
 def storage_class(
     name: str, *, late: bool = True, grows: bool = True, default: bool = False
 ) -> dict[str, Any]:
-    annotations = {storage.DEFAULT_CLASS: "true"} if default else {}
+    annotations = {DEFAULT_CLASS: "true"} if default else {}
     return {
         "metadata": {"name": name, "annotations": annotations},
         "volumeBindingMode": "WaitForFirstConsumer" if late else "Immediate",

@@ -50,7 +50,7 @@ OF_VOLUMES = {
         "mount",
         f"Disk {_DISK} appears to be unformatted, attempting to format as type: ext4",
     ),
-    "volume_mount_failed": ("mount", "rpc error: code = Internal desc = exit status 1"),
+    "volume_failed": ("mount", "rpc error: code = Internal desc = exit status 1"),
 }
 OF_ADDRESSES = ("addresses_nearly_used_up", "addresses_used_up")
 OF_PARTS = (

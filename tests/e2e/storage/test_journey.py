@@ -94,6 +94,7 @@ class Person:
         """Wait until the workspace is ready with the dataset, and connect to it."""
         self.portal.wait_for("ready")
         expect(self.portal.page.locator(f"[data-mount='{dataset}'] code")).to_have_text(PATH)
+        self.ssh.included.write_text(self.portal.ssh_config())
         self.ssh.use(self.portal.copyable("SSH command"))
 
     def can_write(self, path: str) -> bool:
@@ -105,7 +106,6 @@ class Person:
         self.portal.page.goto(f"/workspaces/{self.workspace}/")
         self.portal.press("start")
         self.portal.wait_for("ready")
-        self.ssh.use(self.portal.copyable("SSH command"))
 
     def stops(self) -> None:
         self.portal.page.goto(f"/workspaces/{self.workspace}/")

@@ -41,6 +41,9 @@ def test_a_stopped_workspace_wants_its_volumes_may_have_its_ways_in_and_has_no_p
     home = body("PersistentVolumeClaim", HOME)
     assert found(State.RESTS, home) == set()
     assert found(State.RESTS, *of_a_run()) == {("unwanted", "Pod", f"ws-{ID}")}
+    without = {ID: Row(ID, NAMESPACE, State.RESTS, has_address=False)}
+    kinds = [one.key.kind for one in drift(without, {NAMESPACE: "demo"}, map(thing_of, of_a_run()), {HOME})]
+    assert kinds == ["Service", "Pod"]
 
 
 def test_the_ways_in_of_a_deleted_workspace_are_unwanted() -> None:

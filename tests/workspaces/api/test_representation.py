@@ -60,6 +60,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
             "host_key_fingerprint": workspace.secret.host_key_fingerprint,
             "vscode": "vscode://vscode-remote/ssh-remote+jovyan@127.0.1.5:22/home/jovyan",
             "jump": None,
+            "by_name": None,
         },
     }
     del shown["endpoints"], shown["created_at"], shown["started_at"], shown["ready_at"]

@@ -15,14 +15,15 @@ from workspaces.cluster import pod
 from workspaces.cluster.wanted import wanted_of
 from workspaces.gateway import passes
 from workspaces.launch.clone import clone
-from workspaces.launch.keys import forget_secrets, make_secret, whole_address
+from workspaces.launch.keys import forget_secrets, make_secret, new_secrets, whole_address
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Phase, Workspace, WorkspaceSecret
+from workspaces.runs.changes import Change, change
 
 pytestmark = pytest.mark.django_db
 
 
-def test_a_deleted_workspace_keeps_nothing_private_and_gets_new_keys_if_restored(cast: Cast) -> None:
+def test_a_deleted_workspace_keeps_nothing_private_and_its_name_keeps_the_host_key(cast: Cast) -> None:
     workspace = make_workspace(
         cast, cast.bob, Phase.STOPPED, env={"A": "1"}, repository="https://git.example/a.git"
     )
@@ -33,8 +34,23 @@ def test_a_deleted_workspace_keeps_nothing_private_and_gets_new_keys_if_restored
     assert (deleted.env, deleted.repository, deleted.secret.clear_env()) == ({}, "", {})
     assert (deleted.secret.jupyter_token, deleted.secret.host_key) == ("", "")
     assert passes.admitted(f"{passes.SCRIPT}x", workspace.pk) is None
-    assert decrypt(make_secret(workspace, {}).host_key) != before
+    assert decrypt(make_secret(workspace, {}).host_key) == before
     assert WorkspaceSecret.objects.count() == 1
+    for owner, name, is_same in (
+        (cast.bob, "EXP-1", True),
+        (cast.bob, "exp-2", False),
+        (cast.alice, "exp-1", False),
+    ):
+        another = Workspace(owner=owner.user, name=name)
+        assert (decrypt(new_secrets(another, {})["host_key"]) == before) == is_same
+
+
+def test_a_renamed_workspace_leaves_its_host_key_to_both_names(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.STOPPED)
+    change(cast.bob, workspace, Change(name="exp-2"))
+    for name in ("exp-1", "exp-2"):
+        secrets = new_secrets(Workspace(owner=cast.bob.user, name=name), {})
+        assert secrets["host_key_public"] == workspace.secret.host_key_public
 
 
 @pytest.mark.parametrize(

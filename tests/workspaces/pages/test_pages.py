@@ -16,7 +16,11 @@ from tests.cast import Cast
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.reading import words
+from workloads.models import Image
+from workspaces.api.representation import workspace_json
+from workspaces.api.ssh_config import domain_of
 from workspaces.models import Desired, Phase, Workspace
+from workspaces.ssh_jump.host_key import ready_key
 
 pytestmark = pytest.mark.django_db
 
@@ -91,6 +95,32 @@ def test_a_ready_workspace_offers_jupyter_and_ssh(cast: Cast) -> None:
     assert workspace.secret.host_key_fingerprint in text
 
 
+def test_with_the_jump_the_page_offers_a_name_that_stays_and_its_file(cast: Cast, settings: Any) -> None:
+    settings.SSH_JUMP_HOST = "berth.example"
+    ready_key("")
+    workspace = make_workspace(cast, cast.bob)
+    ssh_keys.add(cast.bob, "laptop", KEY)
+    bob = browser(cast.bob)
+    page = bob.get(f"/workspaces/{workspace.pk}/")
+    assert "ssh exp-1.bob.berth Copy" in words(page)
+    assert 'href="vscode://vscode-remote/ssh-remote+exp-1.bob.berth/home/jovyan"' in page.content.decode()
+    for shown in (page, bob.get("/profile/")):
+        assert 'href="/ssh/config/" download' in shown.content.decode()
+    file = bob.get("/ssh/config/")
+    assert file["Content-Disposition"] == 'attachment; filename="berth.config"'
+    config = workspace_json(workspace, cast.bob)["endpoints"]["ssh"]["by_name"]["config"]
+    assert file.content.decode() == config
+    assert "\nHost *.bob.berth\n    User jovyan\n    ProxyJump berth-jump-" in config
+
+    Image.objects.update(username="ubuntu")
+    Workspace.objects.update(name="My “tea” pot")
+    workspace = Workspace.objects.get()
+    by_name = workspace_json(workspace, cast.bob)["endpoints"]["ssh"]["by_name"]
+    assert by_name["command"] == "ssh ubuntu@my-tea-pot.bob.berth"
+    assert domain_of("Ann.O@uni.example", workspace.pk) == "ann-o-uni-example.berth"
+    assert domain_of("김", workspace.pk) == f"{workspace.pk.hex[:8]}.berth"
+
+
 def test_without_the_gateway_jupyter_opens_at_its_own_address(cast: Cast, settings: Any) -> None:
     settings.WORKSPACE_DOMAIN = ""
     workspace = make_workspace(cast, cast.bob)
@@ -149,7 +179,7 @@ def test_stop_and_delete_by_buttons(cast: Cast) -> None:
             "unsaved changes in notebooks",
             "its GPUs: it does not queue again",
         ),
-        ("delete", "SSH host key and secrets, permanently", "your home, on the page “Storage”"),
+        ("delete", "repository and secrets, permanently", "your home, on the page “Storage”"),
     ],
 )
 def test_what_is_lost_is_said_before_it_is_done(cast: Cast, verb: str, lost: str, kept: str) -> None:

@@ -23,6 +23,7 @@ SENT = {
     "secret_env": "TOKEN=s3cret-value",
     "repository": "https://bob:s3cret-value@e.org/a.git",
     "disk_gib": "3",
+    "apps": "TensorBoard 6006 tenant",
     "template_name": "Course week 3",
 }
 
@@ -38,6 +39,7 @@ def test_an_owner_saves_the_form_and_a_member_starts_from_it(cast: Cast) -> None
     page = bob.get(there)
     assert (value_of(page, "name"), value_of(page, "disk_gib")) == ("Course week 3", "3")
     assert (chosen(page, "flavor"), value_of(page, "repository")) == ("a100-1", "https://e.org/a.git")
+    assert "TensorBoard 6006 tenant" in text_of(page)
     assert "COURSE=3" in text_of(page) and ">\nTOKEN=<" in page.content.decode()
     assert "This template does not exist." in words(browser(cast.carol).get(there))
 

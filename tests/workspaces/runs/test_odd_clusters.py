@@ -410,8 +410,8 @@ def test_each_kind_of_unexplained_message_is_reported_and_counted_once(play: Pla
 def test_a_start_with_a_problem_says_what_it_is_until_when_and_notifies_once(play: Play) -> None:
     play.until(lambda row: row.step == "image")
     assert problem_json(play.row) is None
-    for _ in range(2):
-        row = fail_pull(play, "manifest unknown: not found")
+    fail_pull(play, "manifest unknown: not found")
+    row = fail_pull(play, "manifest unknown: not found")
     problem = problem_json(row)
     assert problem and (row.phase, problem["code"]) == ("starting", "image_not_found")
     assert row.trouble_since and row.gives_up_at == row.trouble_since + timedelta(minutes=5)

@@ -87,7 +87,9 @@ def test_looking_twice_changes_nothing(house: Cast, api: Api) -> None:
     assert state() == before
 
 
-def test_stop_keeps_the_volumes_and_the_address_and_ends_the_pod(house: Cast, api: Api) -> None:
+def test_stop_keeps_the_volumes_and_if_the_cluster_does_the_address_and_ends_the_pod(
+    house: Cast, api: Api
+) -> None:
     workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
     asked_at = timezone.now()
     assert lifecycle.stop(house.alice, workspace)
@@ -98,18 +100,28 @@ def test_stop_keeps_the_volumes_and_the_address_and_ends_the_pod(house: Cast, ap
     assert len(api.list("PersistentVolumeClaim", namespace=house.demo.namespace)) == 2
     assert claim_of(workspace).state == "released"
     assert not lifecycle.stop(house.alice, workspace)
+    house.cluster.keeps_addresses = False
+    house.cluster.save()
+    drive(workspace, lambda _row: objects(house, api, ("Service",)) == [])
+    assert len(objects(house, api, ("Secret",))) == 1
+    lifecycle.start(house.alice, workspace)
+    workspace = drive(workspace, in_phase("ready"))
+    assert workspace.host
+    lifecycle.stop(house.alice, workspace)
+    drive(workspace, in_phase("stopped"))
+    assert objects(house, api, ("Service",)) == []
 
 
 def test_a_start_after_a_stop_is_a_new_run_with_ten_steps(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
-    first_run, host_key = workspace.run, workspace.secret.host_key_public
+    first_run, address, host_key = workspace.run, workspace.host, workspace.secret.host_key_public
     lifecycle.stop(house.alice, workspace)
     workspace = drive(workspace, in_phase("stopped"))
     assert lifecycle.start(house.alice, workspace)
     workspace = drive(workspace, in_phase("ready"))
     assert workspace.run != first_run
     assert steps_told(workspace) == list(STEPS)
-    assert workspace.secret.host_key_public == host_key
+    assert (workspace.host, workspace.secret.host_key_public) == (address, host_key)
 
 
 def test_a_stopped_waiting_workspace_leaves_the_queue_at_once(house: Cast) -> None:

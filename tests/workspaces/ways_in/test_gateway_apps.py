@@ -38,7 +38,7 @@ class Door:
 
     def __init__(self, app: Upstream, port: int, token: str) -> None:
         self.app, self.port, self.token = app, port, token
-        self.listens = (PRIVATE, SHARED)
+        self.listens: tuple[int, ...] = (PRIVATE, SHARED)
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()

@@ -16,9 +16,10 @@ from accounts.credentials.secrets import decrypt
 from clusters.models import Cluster
 from tests.cast import Cast
 from tests.shared.sockets import in_thread
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.jump_stage import Stage, says, staged
 from workspaces.api.representation import with_related, workspace_json
-from workspaces.models import Workspace
+from workspaces.models import Phase, Workspace
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -36,13 +37,14 @@ async def stage(cast: Cast, settings: Any) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def sshd(stage: Stage) -> AsyncIterator[None]:
-    """Run the workspace's SSH server, with its own host key and the person's key."""
+    """Run the workspace's SSH server at a new address, with its own host key and the person's key."""
 
     def hello(process: asyncssh.SSHServerProcess[str]) -> None:
         process.stdout.write(f"{process.get_extra_info('username')}: {process.command}\n")
         process.exit(0)
 
-    secret = await in_thread(lambda: Workspace.objects.select_related("secret").get().secret)()
+    rows = Workspace.objects.filter(pk=stage.workspace.pk)
+    secret = await in_thread(lambda: rows.select_related("secret").get().secret)()
     server = await asyncssh.listen(
         "127.0.0.1",
         0,
@@ -53,7 +55,7 @@ async def sshd(stage: Stage) -> AsyncIterator[None]:
         process_factory=hello,
         sftp_factory=True,
     )
-    await in_thread(Workspace.objects.update)(ssh_port=server.get_port())
+    await in_thread(rows.update)(ssh_port=server.get_port())
     yield
     server.close()
     await server.wait_closed()
@@ -62,7 +64,7 @@ async def sshd(stage: Stage) -> AsyncIterator[None]:
 async def shown(stage: Stage, exposure: str) -> dict[str, Any]:
     def ask() -> dict[str, Any]:
         Cluster.objects.update(exposure=exposure)
-        row = with_related(Workspace.objects.all()).get()
+        row = with_related(Workspace.objects.filter(pk=stage.workspace.pk)).get()
         return dict(workspace_json(row, stage.cast.bob)["endpoints"]["ssh"])
 
     return dict(await in_thread(ask)())
@@ -98,6 +100,27 @@ async def test_the_config_leads_there_and_names_both_host_keys(
     assert fingerprints(home) == {ssh["host_key_fingerprint"], ssh["jump_host_key_fingerprint"]}
     names = {line.split()[0] for line in (home / "known").read_text().splitlines()}
     assert names == {f"berth-{stage.workspace.pk}", ssh["config"].split()[1]}  # never an address
+
+
+async def test_one_config_leads_to_each_workspace_by_its_name_also_at_another_address(
+    stage: Stage, home: Path
+) -> None:
+    ssh = (await shown(stage, "load-balancer"))["by_name"]
+    (home / "config").write_text(ssh["config"] + (home / "own").read_text())
+    say = ["ssh", "-F", str(home / "config")]
+    assert (ssh["command"], ssh["user"]) == ("ssh exp-1.bob.berth", "jovyan")
+    assert await says(*say, ssh["host"], "true") == "jovyan: true\n"
+    names = {line.split()[0] for line in (home / "known").read_text().splitlines()}
+    assert names == {"exp-1.bob.berth", ssh["config"].split()[1]}  # never an address
+    async with sshd(stage):
+        assert await says(*say, "-o", "StrictHostKeyChecking=yes", ssh["host"], "true") == "jovyan: true\n"
+        # Another workspace of the same name, in another tenant: from now on the id takes the name's place.
+        await in_thread(make_workspace)(stage.cast, stage.cast.bob, Phase.STOPPED, name="EXP-1")
+        with pytest.raises(AssertionError, match="No workspace of yours by this name is ready"):
+            await says(*say, ssh["host"], "true")
+        by_id = (await shown(stage, "portal"))["by_name"]["host"]
+        assert by_id == f"{stage.workspace.pk}.bob.berth"
+        assert await says(*say, by_id, "true") == "jovyan: true\n"
 
 
 async def test_the_command_leads_there(stage: Stage, home: Path) -> None:
