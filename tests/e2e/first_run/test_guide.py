@@ -37,7 +37,7 @@ def test_from_the_first_admin_to_a_ready_workspace(found: Callable[[str, str], N
         portal.sign_in("admin")
         page.get_by_role("link", name="Set up Berth").click()
         assert faults(page) == []
-        page.get_by_label("Kubeconfig").fill(kubeconfig)
+        page.get_by_role("textbox", name="Kubeconfig").fill(kubeconfig)
         page.get_by_role("button", name="Connect").click()
         page.get_by_label("Run without isolation").check()  # a trial tells of no networks
         page.get_by_role("button", name="Save").click()
