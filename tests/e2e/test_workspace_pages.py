@@ -154,6 +154,7 @@ def test_a_reader_sees_and_hears_of_a_problem_of_the_start_and_that_it_became_re
         quiet_and_readable(page)
         problem.get_by_role("link", name="Change image").click()
         expect(page.get_by_label("Image", exact=True)).to_be_focused()
+        quiet_and_readable(page)
         page.go_back()
         with changing(workspace.pk) as row:
             row.phase, row.message_code = Phase.READY, "ready"

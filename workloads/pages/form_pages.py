@@ -109,7 +109,7 @@ class FormPage(Generic[Form]):
         context: dict[str, Any] = {}
         if first.is_last and not {"flavor", "pool"} & link.keys() and (instead := starting_now(answer)):
             context = {"waiting_size": answer["size"], "instead_of_last": instead.size}
-            form = self.form(None, {**form.initial, **fills(instead)}, **offered)
+            form = self.form(None, dict(form.initial) | fills(instead), **offered)
             answer = self._as_sent(request, actor, tenant, form, offered)
         context |= {"form": form, "pools": pools, "tenants": tenants, "notes": notes}
         context |= first.context | {"by_link": prefill.describes_all(link)}

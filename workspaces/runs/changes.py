@@ -24,7 +24,7 @@ from quotas.queries import has_others_behind, queues_of
 from storage.models import Kind
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
-from workloads import longest
+from workloads import drivers, longest
 from workloads.asking import check_name
 from workloads.models import Exposition
 from workloads.sizes.sizing import Size, SizeAsked, resolve
@@ -33,7 +33,7 @@ from workspaces.access import require_own
 from workspaces.launch.keys import keep_host_key
 from workspaces.launch.launch import check_disk, name_taken, needs, refuse_beyond_storage
 from workspaces.models import Desired, Phase, Workspace
-from workspaces.state import runs
+from workspaces.state import runs, settings
 from workspaces.state.story import add_event
 
 from . import lifecycle, lifetime
@@ -99,6 +99,9 @@ def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
                 wanted.settings is not None and set_settings(row, wanted.settings),
                 wanted.undo_size and _undo_size(row),
             ]
+            if size is not None or (wanted.settings is not None and wanted.settings.image is not None):
+                coming = runs.next_size(row)
+                drivers.refuse_too_old(settings.coming_image(row), coming.pool, coming.units)
             return any(changed)
     except IntegrityError as error:
         if wanted.name is None or "one_workspace_of_a_name" not in str(error):

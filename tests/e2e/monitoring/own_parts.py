@@ -1,4 +1,4 @@
-"""What can be wrong with Berth itself, switched on in the trial, by the code of the alert that each has to raise."""
+"""Problems of Berth's own parts, switched on in the trial, by the code of the alert that each has to raise."""
 
 from __future__ import annotations
 
@@ -66,9 +66,11 @@ class OwnParts:
             60,
         )
         self.stack.end_faults(number)
-        records = "SELECT 1 FROM monitoring_postmortem WHERE holder_id::text = ANY(%s)"
+        records = "SELECT 1 FROM monitoring_postmortem WHERE holder_id::text = ANY(%s) AND due_at IS NULL"
         until(
-            "their ends are recorded", lambda: len(self.stack.rows(records, launched)) == len(launched), 120
+            "their records are complete",
+            lambda: len(self.stack.rows(records, launched)) == len(launched),
+            240,
         )
 
     def mails(self) -> None:
@@ -92,7 +94,7 @@ class OwnParts:
     def slug(self) -> list[str]:
         return [row["slug"] for row in self.stack.rows("SELECT slug FROM clusters_cluster")]
 
-    def mend_but_the_cluster(self) -> None:
+    def repair_all_but_the_cluster(self) -> None:
         self.mail.replies.clear()
         self.stack.end_faults()
         self.stack.supervise("start", "worker")

@@ -196,7 +196,7 @@ def test_what_is_wrong_with_berth_itself_is_told_once_without_a_worker(
     parts.all_but_the_cluster()
     wait_until_told(stack, hook, OWN - {AWAY})
     assert not stack.runs("worker")
-    parts.mend_but_the_cluster()
+    parts.repair_all_but_the_cluster()
     until("the worker is heard", lambda: not {"part_silent", "tasks_wait"} & unresolved(stack), 240, pause=1)
     number = stack.fault(status=503)
     wait_until_told(stack, hook, OWN)

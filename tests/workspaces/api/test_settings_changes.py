@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEntry
+from clusters.models import Node
 from tests.cast import Cast
 from tests.shared.clients import ask, script
 from tests.shared.datasets import body as mount
@@ -132,6 +133,17 @@ def test_it_is_refused_by_the_rules_of_a_launch_and_nothing_changes(cast: Cast) 
     assert (row.name, row.next_settings, row.secret.next_env) == ("exp-1", {}, "")
     moved = patch(cast.alice, row.pk, env={"TOKEN": "x"}, secret_env={"TOKEN": None})
     assert moved.status_code == 200
+
+
+def test_an_image_that_no_driver_of_its_pool_can_run_is_refused_as_at_launch(cast: Cast) -> None:
+    Image.objects.filter(slug="other").update(least_driver="550")
+    for node in Node.objects.all():
+        node.labels["nvidia.com/cuda.driver-version.full"] = "535.1"
+        node.save()
+    row = make_workspace(cast, cast.bob)
+    answer = patch(cast.bob, row.pk, image="other")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "driver_too_old")
+    assert Workspace.objects.get(pk=row.pk).next_settings == {}
 
 
 def test_the_address_as_it_is_shown_keeps_its_credentials(cast: Cast) -> None:
