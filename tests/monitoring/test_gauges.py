@@ -19,9 +19,9 @@ pytestmark = pytest.mark.django_db
 GPU = "GPU-00000000-0000-4000-8000-00000000000{}"
 
 
-def track(cast: Cast, run: UUID | None, **more: str) -> TrackIdentity:
+def track(cast: Cast, run: UUID | None, device: str = "", label: str = "") -> TrackIdentity:
     assert run is not None
-    return TrackIdentity(cast.cluster.pk, "gpu-1", runs=frozenset([run]), **more)
+    return TrackIdentity(cast.cluster.pk, "gpu-1", device=device, label=label, runs=frozenset([run]))
 
 
 def test_gauges_say_how_much_of_what_there_is(cast: Cast) -> None:
