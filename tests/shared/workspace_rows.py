@@ -11,8 +11,9 @@ from uuid import uuid4
 from django.utils import timezone
 
 from accounts.access import Actor
-from quotas.models import Claim, Flavor
-from tests.cast import Cast
+from clusters.models import Node
+from quotas.models import Claim, Flavor, Pool, Quota
+from tests.cast import GIB, Cast
 from workspaces.launch import keys
 from workspaces.models import STEPS, Desired, Event, Phase, Step, Workspace, WorkspaceSecret
 from workspaces.state.live import write_events
@@ -155,3 +156,15 @@ def make_flavor(cast: Cast, units: int) -> Flavor:
         cpu_millicores=4000 * units,
         memory_mib=16_384 * units,
     )
+
+
+def make_pool(cast: Cast, slug: str, *, gpus: int = 4, quota: int = 4, **values: Any) -> Pool:
+    """Make a pool on a node of its own."""
+    label = {"pool": slug}
+    defaults = {"slug": slug, "name": slug, "cluster": cast.cluster, "node_labels": label}
+    made = Pool.objects.create(**(defaults | {"gpu_memory_mib": 81_920} | values))
+    room = {"cpu": 64_000, "memory": 512 * GIB, "pods": 110, made.resource_name: gpus}
+    Node.objects.create(cluster=cast.cluster, name=slug, labels=label, ready=True, allocatable=room)
+    if quota:
+        Quota.objects.create(tenant=cast.demo, pool=made, nominal_gpus=quota)
+    return made

@@ -12,27 +12,15 @@ import pytest
 from django.test import Client
 
 from clusters.models import Node
-from quotas.models import Pool, Quota
 from quotas.pools.needs import GpuAsked
-from tests.cast import GIB, Cast
+from tests.cast import Cast
 from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_pool as pool
 from workloads.sizes.sizing import SizeAsked, found, resolve
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
 WISH = {"tenant": "demo", "name": "x", "image": "jupyter", "flavor": "*"}
-
-
-def pool(cast: Cast, slug: str, *, gpus: int = 4, quota: int = 4, **values: Any) -> Pool:
-    """Make a pool on a node of its own."""
-    label = {"pool": slug}
-    defaults = {"slug": slug, "name": slug, "cluster": cast.cluster, "node_labels": label}
-    made = Pool.objects.create(**(defaults | {"gpu_memory_mib": 81_920} | values))
-    room = {"cpu": 64_000, "memory": 512 * GIB, "pods": 110, made.resource_name: gpus}
-    Node.objects.create(cluster=cast.cluster, name=slug, labels=label, ready=True, allocatable=room)
-    if quota:
-        Quota.objects.create(tenant=cast.demo, pool=made, nominal_gpus=quota)
-    return made
 
 
 def asked(gpus: int | None = None, **need: Any) -> SizeAsked:

@@ -14,8 +14,7 @@ from django.utils import timezone
 from quotas.models import Booking, Claim, Flavor, TenantLimit
 from tests.cast import Cast
 from tests.shared.clients import browser
-from tests.shared.workspace_rows import make_flavor, make_workspace
-from tests.workspaces.launch.test_finding import pool as make_pool
+from tests.shared.workspace_rows import make_flavor, make_pool, make_workspace
 from tests.workspaces.reading import chosen, text_of, value_of, words
 from workspaces.models import Workspace
 
