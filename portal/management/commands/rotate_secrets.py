@@ -22,7 +22,7 @@ from workspaces.models import HostKey, WorkspaceSecret
 AT_ONCE = 200
 # Fields that hold encrypted text, by model.
 FIELDS: dict[type[Model], tuple[str, ...]] = {
-    WorkspaceSecret: ("jupyter_token", "host_key", "env"),
+    WorkspaceSecret: ("jupyter_token", "host_key", "env", "next_env"),
     HostKey: ("host_key",),
     JobSecret: ("env", "script"),
     Installation: ("ssh_jump_key",),

@@ -15,7 +15,7 @@ from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db
 
-CLOSED = {"jupyter": None, "ssh": None}
+CLOSED = {"jupyter": None, "ssh": None, "apps": []}
 
 
 @pytest.mark.parametrize("domain", ["ws.example", ""])
@@ -25,7 +25,7 @@ def test_through_the_portal_alone_the_link_is_the_portals_own(cast: Cast, settin
     cast.cluster.save()
     workspace = make_workspace(cast, cast.bob)
     link = f"http://testserver/workspaces/{workspace.pk}/open/" if domain else None
-    assert workspace_json(workspace, cast.bob)["endpoints"] == {"jupyter": link, "ssh": None}
+    assert workspace_json(workspace, cast.bob)["endpoints"] == CLOSED | {"jupyter": link}
 
 
 @pytest.mark.parametrize("domain", ["ws.example", ""])
@@ -62,6 +62,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
             "jump": None,
             "by_name": None,
         },
+        "apps": [],
     }
     del shown["endpoints"], shown["created_at"], shown["started_at"], shown["ready_at"]
     since = shown["progress"].pop("since")

@@ -14,6 +14,7 @@ from workloads.sizes.sizing import SizeAsked
 from workspaces.cluster import pod
 from workspaces.cluster.wanted import wanted_of
 from workspaces.gateway import passes
+from workspaces.gateway.hosts import Site
 from workspaces.launch.clone import clone
 from workspaces.launch.keys import forget_secrets, make_secret, new_secrets, whole_address
 from workspaces.launch.launch import LaunchSpec, launch
@@ -33,7 +34,7 @@ def test_a_deleted_workspace_keeps_nothing_private_and_its_name_keeps_the_host_k
     deleted = Workspace.objects.select_related("secret").get(pk=workspace.pk)
     assert (deleted.env, deleted.repository, deleted.secret.clear_env()) == ({}, "", {})
     assert (deleted.secret.jupyter_token, deleted.secret.host_key) == ("", "")
-    assert passes.admitted(f"{passes.SCRIPT}x", workspace.pk) is None
+    assert passes.admitted(f"{passes.SCRIPT}x", Site(workspace.pk)) is None
     assert decrypt(make_secret(workspace, {}).host_key) == before
     assert WorkspaceSecret.objects.count() == 1
     for owner, name, is_same in (
