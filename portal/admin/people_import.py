@@ -128,7 +128,7 @@ def fates(lines: Iterable[Line], *, with_password: bool) -> list[Fate]:
     }
     tenants = {one.slug: one for one in Tenant.objects.filter(slug__in=[one.tenant for one in lines])}
     rows = Membership.objects.filter(user__in=people.values(), tenant__in=tenants.values())
-    roles: dict[tuple[object, object], str] = {(row.user_id, row.tenant_id): row.role for row in rows}
+    roles = {(row.user_id, row.tenant_id): row.role for row in rows}
     seen: set[tuple[str, str]] = set()
     made: set[str] = set()
     found = []

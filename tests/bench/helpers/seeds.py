@@ -25,6 +25,7 @@ from tests.cast import make_cast
 from tests.shared.workspace_rows import make_many, make_workspace
 from workloads.sizes.sizing import SizeAsked
 from workspaces.gateway import passes
+from workspaces.gateway.hosts import Site
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Phase, Workspace
 
@@ -47,8 +48,11 @@ def gateway(port: int) -> list[str]:
     """Make bob's workspace, whose Jupyter is at the port. Return its id, and the secret of a pass for it."""
     cast = make_cast()
     workspace = make_workspace(cast, cast.bob, host="127.0.0.1", jupyter_port=port)
-    entry = passes.hand_over(session_of(cast.bob.user), workspace)
-    return [str(workspace.pk), str(passes.enter(entry, workspace.pk))]
+    site = Site(workspace.pk)
+    entry = passes.hand_over(session_of(cast.bob.user), cast.bob.user, site)
+    entered = passes.enter(entry, site)
+    assert entered is not None
+    return [str(workspace.pk), entered[0]]
 
 
 def jump(key: str, port: int) -> str:

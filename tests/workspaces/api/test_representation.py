@@ -15,7 +15,7 @@ from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db
 
-CLOSED = {"jupyter": None, "ssh": None, "apps": []}
+CLOSED: dict[str, Any] = {"jupyter": None, "ssh": None, "apps": []}
 
 
 @pytest.mark.parametrize("domain", ["ws.example", ""])
