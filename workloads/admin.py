@@ -46,7 +46,8 @@ class DeletedFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         is_asked = {"all": Q(), "yes": Q(deleted_at__isnull=False)}
-        return rows.filter(is_asked.get(self.value() or "", Q(deleted_at=None)))
+        default = Q() if "deleted" in request.GET.get("phase__exact", "") else Q(deleted_at=None)
+        return rows.filter(is_asked.get(self.value() or "", default))
 
 
 class WorkloadPage(ReadOnlyPage[Any]):

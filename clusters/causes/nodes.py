@@ -138,8 +138,8 @@ CAUSES = (
     ),
     Cause(
         "evicted",
-        r"(?:\blow on resource: |\bhad condition: \[)(?P<resource>[\w.-]*\w)|^Evicted\b(?!.*[Pp]reempt)"
-        r"|eviction manager: must evict",
+        r"(?:\blow on resource: |\bhad condition: \[)(?P<resource>[\w.-]*\w)"
+        r"|^Evicted\b(?!.*(?:[Pp]reempt|low on resource: |had condition: ))|eviction manager: must evict",
         _("It was stopped because its node ran out of %(resource)s."),
         _(
             "It restarts automatically. If disk space ran out, write large files to your home directory or "

@@ -52,9 +52,9 @@ def test_a_translation_keeps_values_and_markup(path: Path) -> None:
             assert sorted(ELEMENT.findall(text)) == sorted(ELEMENT.findall(original)), (original, text)
 
 
-def test_korean_names_the_half_of_the_day_before_the_hour() -> None:
+def test_korean_hours_go_from_0_to_23() -> None:
     with translation.override("ko"):
-        assert date_format(datetime(2026, 1, 2, 15, 4), "DATETIME_FORMAT") == "2026년 1월 2일 오후 3:04"
+        assert date_format(datetime(2026, 1, 2, 15, 4), "DATETIME_FORMAT") == "2026년 1월 2일 15:04"
 
 
 def key(message: Message) -> tuple[object, str | None]:

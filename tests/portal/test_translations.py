@@ -17,6 +17,7 @@ NAMES = {
     "GPU",
     "GPUs",
     "CPU",
+    "CUDA",
     "SSH",
     "API",
     "JupyterLab",

@@ -58,6 +58,7 @@ def test_every_code_of_the_rules_has_words() -> None:
     codes |= {
         "budget_spent",
         "ends_by_budget",
+        "maintenance",
         scheduling.OWNER_WAITS,
         scheduling.BOOKING_BEGINS,
         *OF_EXTENDING,

@@ -47,7 +47,8 @@ def keep_host_key(workspace: Workspace) -> None:
 def _host_key_of_name(workspace: Workspace, new: dict[str, str]) -> dict[str, str]:
     """Return the host key of the workspace's name by its fields; `new` becomes it if there is none."""
     name = {"owner_id": workspace.owner_id, "host": host_label(workspace.name)}
-    kept, _is_new = HostKey.objects.get_or_create(**name, defaults=new)
+    HostKey.objects.bulk_create([HostKey(**name, **new)], ignore_conflicts=True)
+    kept = HostKey.objects.get(**name)
     return {field: getattr(kept, field) for field in HOST_KEY}
 
 

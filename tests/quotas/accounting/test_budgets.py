@@ -152,7 +152,7 @@ def test_a_spent_budget_blocks_with_a_reason(stage: Stage) -> None:
     reason = whole[stage.cast.demo.pk]
     assert reason.code == "budget_spent"
     assert reasons.sentence(reason.code, reason.data) == (
-        "All 5 GPU-hours of Demo for this month are used up: nothing with GPUs starts before April 1, 2026 (UTC)."
+        "All 5 GPU-hours of Demo for this month are used up: nothing with GPUs starts before 1 Apr 2026 (UTC)."
     )
 
 
@@ -198,7 +198,7 @@ def test_a_person_is_notified_of_the_highest_percentage_only(stage: Stage) -> No
     [one] = said.values()
     assert one.title == "Your GPU-hours in Demo are spent"
     assert one.text == "5 of 5 GPU-hours of this month are used."
-    assert "April 1, 2026" in one.hint and "60 minutes" in one.hint
+    assert "1 Apr 2026" in one.hint and "60 minutes" in one.hint
 
 
 def test_a_killed_check_notifies_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def ask_for(cast: Cast, name: str) -> Workspace:
     return launch(cast.alice, LaunchSpec(tenant="demo", name=name, image="jupyter", size=size))
 
 
-@pytest.mark.parametrize(("headers", "most"), [({}, 24), ({"Idempotency-Key": "key-1"}, 36)])
+@pytest.mark.parametrize(("headers", "most"), [({}, 27), ({"Idempotency-Key": "key-1"}, 39)])
 def test_a_launch_takes_few_statements(cast: Cast, headers: dict[str, Any], most: int) -> None:
     alice = script(cast.alice)
     ask(alice, "POST", "workspaces/", BODY | {"name": "first"})  # notes the token's use, and queues a pass

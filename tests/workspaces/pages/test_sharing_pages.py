@@ -142,6 +142,11 @@ def test_another_share_is_chosen_on_the_settings_page(cut: Cast) -> None:
     row = make_workspace(cut, cut.bob, flavor=None, units=50, cards=1, card_memory_mib=20_480, card_cores=50)
     path, bob = f"/workspaces/{row.pk}/settings/", browser(cut.bob)
     assert "Current size: A100, 0.5 GPU (20 GiB), 4 CPU, 16 GiB" in words(bob.get(path))
-    assert bob.post(path, {"name": row.name, "flavor": "a100/75", "notify": "on"}).status_code == 302
+    assert (
+        bob.post(
+            path, {"name": row.name, "image": "jupyter", "flavor": "a100/75", "notify": "on"}
+        ).status_code
+        == 302
+    )
     row.refresh_from_db()
     assert (row.next_size or {}).get("units") == 75
