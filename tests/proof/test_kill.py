@@ -33,7 +33,7 @@ def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
         yield berth
 
 
-@pytest.mark.parametrize(("killed", "group"), sampled(MATRIX, every=8))
+@pytest.mark.parametrize(("killed", "group"), sampled(MATRIX, every=16))
 def test_all_comes_right(
     killed: tuple[Part, ...], group: Group, berth: Ground, found: Callable[[str, str], None]
 ) -> None:

@@ -25,6 +25,7 @@ def phases() -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("as_migrated")
 def test_what_is_gone_says_so_and_what_still_goes_does_not(cast: Cast) -> None:
@@ -55,6 +56,7 @@ def noted_storage() -> dict[Any, tuple[dict[str, str], dict[str, Any]]]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("as_migrated")
 def test_homes_and_disks_of_an_earlier_version_become_volumes_of_the_same_pvcs(cast: Cast) -> None:
