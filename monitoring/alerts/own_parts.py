@@ -19,7 +19,7 @@ from accounts.notices.preferences import mail_is_configured
 from clusters.connections import ends_of_credentials
 from clusters.models import Cluster, Watcher
 from monitoring.alerts.firing import Firing
-from monitoring.models import AgentToken, AlertPass, Severity
+from monitoring.models import AgentToken, AlertMember, AlertPass, Severity
 from quotas.models import Claim, Pool
 
 UNREACHABLE_AFTER = timedelta(seconds=60)
@@ -58,11 +58,14 @@ def unreachable(now: datetime) -> Iterator[Firing]:
 
 
 def watches(now: datetime) -> Iterator[Firing]:
-    """Yield kinds of objects of which nothing is heard, though the cluster answers and a watcher works."""
+    """Yield kinds of objects of which nothing is heard, though the cluster answers and a watcher works. After an outage
+    of the cluster, its watches have as long again to be heard."""
     if not Watcher.objects.filter(seen_at__gt=now - WATCH_SILENT_AFTER).exists():
         return  # the watcher itself is silent, which another source tells
     late = Watcher.objects.filter(seen_at__lte=now - WATCH_SILENT_AFTER, cluster__unreachable_since=None)
-    for row in late.select_related("cluster"):
+    recently = Q(ended_at=None) | Q(ended_at__gt=now - WATCH_SILENT_AFTER)
+    away = AlertMember.objects.filter(recently, code="cluster_unreachable", alert__cluster__isnull=False)
+    for row in late.exclude(cluster__in=away.values("alert__cluster")).select_related("cluster"):
         yield Firing(
             key=f"watch/{row.cluster_id}/{row.kind}",
             code="watch_silent",

@@ -65,7 +65,7 @@ def test_records_of_real_ends_outlive_their_namespace(stack: Stack, alice: Clien
         one for one in alice("GET", f"jobs/{sleeping}/")[1]["attempts"] if one["post_mortem"] == lost["id"]
     ]
     assert (lost["happened"], attempt["counted"]) == ("interrupted", False)
-    assert alice("POST", f"jobs/{sleeping}/cancel/")[0] == 200  # it would be tried again
+    assert alice("POST", f"jobs/{sleeping}/cancel/")[0] == 202  # it would be tried again
     comes_to(alice, sleeping, "cancelled")
     nothing_is_left(stack)
     reader = Reader(stack.address, "alice", PASSWORD)

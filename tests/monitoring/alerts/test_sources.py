@@ -20,13 +20,14 @@ from django.utils import timezone, translation
 
 from accounts.notices.models import Notice
 from clusters.models import Watcher
-from monitoring.alerts import own_parts, words
+from monitoring.alerts import own_parts, raising, words
 from monitoring.alerts.firing import Firing
 from monitoring.intake import tokens
-from monitoring.models import AgentToken, AlertPass, Severity
+from monitoring.models import AgentToken, AlertMember, AlertPass, Severity
 from portal.own_parts import silent_parts
 from quotas.models import Claim, Pool
 from tests.cast import Cast
+from tests.monitoring.alerts.stage import Firings
 from tests.shared.servers.smtp import MailServer
 
 pytestmark = pytest.mark.django_db
@@ -63,6 +64,20 @@ def test_one_silent_watch_fires_and_a_silent_watcher_is_another_sources(cast: Ca
     Watcher.objects.create(cluster=cast.cluster, kind="Node", seen_at=now)
     (one,) = own_parts.firings()
     assert (one.code, one.data) == ("watch_silent", {"kind": "Pod"})
+
+
+def test_after_an_outage_of_the_cluster_its_watches_have_as_long_again(cast: Cast, firings: Firings) -> None:
+    now = timezone.now()
+    for kind, seen_at in (("Pod", now - 5 * MINUTE), ("Node", now)):
+        Watcher.objects.create(cluster=cast.cluster, kind=kind, seen_at=seen_at)
+    one = firings.add(code="cluster_unreachable", cluster_id=cast.cluster.pk)
+    raising.look()
+    assert not list(own_parts.firings())
+    firings.end(one)
+    raising.look()
+    assert not list(own_parts.firings())
+    AlertMember.objects.update(ended_at=now - 3 * MINUTE)
+    assert codes(own_parts.firings()) == ["watch_silent"]
 
 
 def test_a_queue_over_which_no_pass_came_to_its_end_fires(cast: Cast) -> None:
