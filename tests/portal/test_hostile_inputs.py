@@ -160,7 +160,7 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("PATCH", "workspaces/{id}/", {"image": image}) for image in of("", "nothing", None, "jup\x00yter")),
     *(("PATCH", "workspaces/{id}/", change) for change in of(
         {"flavor": None}, {"flavor": "nothing"}, {"pool": "a100", "flavor": "a100-1"}, {"gpu": {}, "pool": "a100"},
-        {"gpu": 7}, {"gpus": 1e308}, {"disk_mib": 1}, {"notify": "yes, please"}, {"notify": None}, {"env": {"A": "b"}},
+        {"gpu": 7}, {"gpus": 1e308}, {"disk_mib": 1}, {"notify": "yes, please"}, {"notify": None},
         {"max_runtime_minutes": 0}, {"max_runtime_minutes": 10**9}, {"max_runtime_minutes": "an hour"},
         {"max_runtime_minutes": 1.5}, {"name": "fine", "max_runtime_minutes": True}, {"stops_at": "2099-01-01"},
     )),
