@@ -44,6 +44,7 @@ class PartCommand(BaseCommand):
 def wait_until_ready(is_stopped: Callable[[float], bool]) -> None:
     """Return when nothing is missing, or when `is_stopped`, which waits so many seconds, returns True."""
     told = ""
+    show_life()
     while missing := what_is_missing():
         if missing != told:
             logger.warning("waiting: %s", missing)

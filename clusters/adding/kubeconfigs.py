@@ -41,7 +41,8 @@ def sealed(text: str, context: str = "") -> str:
 def kept(text: str, context: str = "") -> str:
     """Return the parts of a pasted kubeconfig that one context needs, as YAML. Raise Invalid with what is wrong."""
     kubeconfig = _parsed(text)
-    contexts = [str(entry.get("name")) for entry in _entries(kubeconfig, "contexts")]
+    names = [entry.get("name") for entry in _entries(kubeconfig, "contexts")]
+    contexts = [name for name in names if isinstance(name, str)]
     name = (
         context or str(kubeconfig.get("current-context") or "") or (contexts[0] if len(contexts) == 1 else "")
     )
@@ -75,7 +76,7 @@ def _parsed(text: str) -> dict[str, Any]:
         raise _invalid("kubeconfig", _("It is longer than 256 KiB."), _hint_of_command())
     try:
         kubeconfig = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise _unreadable() from None
     if not isinstance(kubeconfig, dict) or "clusters" not in kubeconfig:
         raise _unreadable()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -38,6 +38,7 @@ class Keeper:
         self.cluster, self.mirror = cluster, mirror
         self._heard: set[UUID] = set()  # something about these changed
         self._due: set[UUID] = set()  # by the clock, or after a list
+        self._again: set[UUID] = set()  # with the next tick
         self._looked_at: set[UUID] = set()  # by one of the threads at the moment
         self._some = threading.Condition()
         self._complete = False
@@ -68,8 +69,8 @@ class Keeper:
         """Return the rows that a changed object belongs to."""
         raise NotImplementedError
 
-    def look(self, taken: Collection[UUID]) -> None:
-        """Look at these rows, until `stopped`."""
+    def look(self, taken: Collection[UUID]) -> Iterator[tuple[UUID, bool]]:
+        """Look at these rows, until `stopped`. Yield for each that is there if it is done, or has to be tried again."""
         raise NotImplementedError
 
     # --- called by the watch
@@ -111,18 +112,23 @@ class Keeper:
                         self._add(self._heard, [UUID(row)])
 
     def _keep(self, clock_first: bool) -> None:
-        """Look at some of what is due. What could not be done stays marked, and comes with the next tick."""
+        """Look at some of what is due. What could not be done comes with the next tick."""
         taken, is_relisted = self._take(clock_first)
-        if is_relisted:
-            self._add(self._due, self.after_list().values_list("pk", flat=True))
-        if time.monotonic() - self._ticked_at >= TICK_SECONDS:
-            self._ticked_at = time.monotonic()
-            self._add(self._due, self.unsettled().values_list("pk", flat=True))
-        if taken:
-            try:
-                self.look(taken)
-            finally:
-                self._done(taken)
+        not_reached, failed = set(taken), set[UUID]()
+        try:
+            if is_relisted:
+                self._add(self._due, self.after_list().values_list("pk", flat=True))
+                is_relisted = False
+            if time.monotonic() - self._ticked_at >= TICK_SECONDS:
+                self._ticked_at = time.monotonic()
+                self._add(self._due, self._again_at_the_tick())
+                self._add(self._due, self.unsettled().values_list("pk", flat=True))
+            for row, is_done in self.look(taken) if taken else ():
+                not_reached.discard(row)
+                failed.update(() if is_done else (row,))
+            not_reached.clear()  # the rest is there no more
+        finally:
+            self._done(taken, not_reached | failed, is_relisted)
 
     def _take(self, clock_first: bool) -> tuple[list[UUID], bool]:
         """Take rows that nobody looks at. One thread takes what is due by the clock first, so that it always comes."""
@@ -140,9 +146,17 @@ class Keeper:
             self._looked_at.update(taken)
             return taken, is_relisted
 
-    def _done(self, taken: Iterable[UUID]) -> None:
+    def _again_at_the_tick(self) -> set[UUID]:
+        with self._some:
+            again, self._again = self._again, set()
+        return again
+
+    def _done(self, taken: Iterable[UUID], again: Iterable[UUID], is_relisted: bool) -> None:
+        """Let others look at the rows. `again`: to be tried again; `is_relisted`: a list was not followed up."""
         with self._some:
             self._looked_at.difference_update(taken)
+            self._again.update(again)
+            self._all = self._all or is_relisted
             self._some.notify()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -36,12 +36,12 @@ class Keeper(keeping.Keeper):
             return []
         return list(Attempt.objects.filter(run=run).values_list("part__job", flat=True))
 
-    def look(self, taken: Collection[UUID]) -> None:
+    def look(self, taken: Collection[UUID]) -> Iterator[tuple[UUID, bool]]:
         shared = Shared(taken)
         for job in self.rows().filter(pk__in=taken).select_related(*RELATED, "secret"):
             if self.stopped.is_set():
                 return
-            look(job, self.mirror, shared)
+            yield job.pk, look(job, self.mirror, shared)
 
     def rows(self) -> QuerySet[Job]:
         return Job.objects.filter(pool__cluster=self.cluster, deleted_at=None).order_by()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -38,7 +38,7 @@ class Keeper(keeping.Keeper):
         volume = volume_of(body)
         return [] if volume is None else [volume]
 
-    def look(self, taken: Collection[UUID]) -> None:
+    def look(self, taken: Collection[UUID]) -> Iterator[tuple[UUID, bool]]:
         instance = Installation.current_id()
         rows = self.rows().filter(pk__in=taken).select_related("tenant", "cluster", "source__volume__tenant")
         with self._noting:  # what was read of the mirror last is written last
@@ -46,7 +46,7 @@ class Keeper(keeping.Keeper):
         for volume in rows:
             if self.stopped.is_set():
                 return
-            look(volume, self.mirror, instance)
+            yield volume.pk, look(volume, self.mirror, instance)
 
     def rows(self) -> QuerySet[Volume]:
         rows = Volume.objects.filter(cluster=self.cluster, deleted_at__isnull=True)

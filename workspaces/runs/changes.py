@@ -323,7 +323,8 @@ def _expose(row: Workspace, wanted: Metrics) -> bool:
 
 def _mount(actor: Actor, row: Workspace, volumes: Sequence[MountWish]) -> bool:
     """Replace what it mounts beside its home and own disk: now, or at the next start if it has a run."""
-    was_changing, paths = mounting.is_changing(row.pk), [row.image.home]
+    homes = {row.image.home, settings.coming_image(row).home}
+    was_changing, paths = mounting.is_changing(row.pk), list(homes)
     if not mounting.change(actor, row.tenant, row.pool.cluster, row.pk, volumes, paths):
         return False
     if mounting.is_changing(row.pk):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from typing import Any
 from uuid import UUID
+
+import pytest
+from django.db import OperationalError
 
 from clusters.mirror import Mirror
 from clusters.models import Cluster
@@ -45,3 +50,41 @@ def test_no_row_is_looked_at_by_two_threads() -> None:
         if len(taken) == 1001:
             break
     assert len(taken) == len(set(taken)) == 1001
+
+
+class Some(keeping.Keeper):
+    """Its database is away at the first question, and its cluster refuses one of two rows."""
+
+    name, channel = "rows", "rows"
+
+    def __init__(self) -> None:
+        super().__init__(Cluster(slug="main"), Mirror(lambda: None))  # type: ignore[arg-type, return-value]
+        self.answers = iter((OperationalError("away"), [], []))
+
+    def unsettled(self) -> Any:
+        answer = next(self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return Cluster.objects.none()
+
+    def after_list(self) -> Any:
+        return self.unsettled()
+
+    def look(self, taken: Collection[UUID]) -> Iterator[tuple[UUID, bool]]:
+        for row in taken:
+            yield row, row != id_of(1)
+
+
+def test_what_failed_and_what_was_not_reached_comes_with_the_next_tick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keeping, "THREADS", 1)
+    kept = Some()
+    kept._heard = {id_of(1), id_of(2)}
+    kept.listed()
+    with pytest.raises(OperationalError):
+        kept._keep(clock_first=False)
+    assert (kept._looked_at, kept._again, kept._all) == (set(), {id_of(1), id_of(2)}, True)
+    kept._keep(clock_first=False)  # follows the list up, and is the tick
+    kept._keep(clock_first=False)
+    assert (kept._looked_at, kept._again, kept._all, kept._due) == (set(), {id_of(1)}, False, set())
