@@ -59,7 +59,7 @@ class Some(keeping.Keeper):
 
     def __init__(self) -> None:
         super().__init__(Cluster(slug="main"), Mirror(lambda: None))  # type: ignore[arg-type, return-value]
-        self.answers = iter((OperationalError("away"), [], []))
+        self.answers: Iterator[Any] = iter((OperationalError("away"), [], []))
 
     def unsettled(self) -> Any:
         answer = next(self.answers)
