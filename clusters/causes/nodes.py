@@ -36,7 +36,9 @@ SHORT_OF_MEMORY = Cause(
     "node_short_of_memory",
     r"(?:memory|pid)-pressure|HasMemoryPressure|\b(?:Memory|PID)Pressure\b|HasInsufficient(?:Memory|PID)"
     r"|has insufficient (?:memory|PID)"
-    r"|reclaim memory|System OOM encountered",
+    r"|reclaim memory|System OOM encountered"
+    # A program of the node itself cannot be started.
+    r"|fork/exec /\S*(?:cni|containerd|runc|kubelet)\S*: (?:resource temporarily unavailable|cannot allocate memory)",
     _(
         "The node is nearly out of memory or process IDs: nothing new starts there, and running workspaces "
         "may be stopped."
@@ -84,7 +86,7 @@ UNWELL = Cause(
     r"|Cannot (?:kill|stop) container|(?:container|shim|task)\b[^\n]{0,80}(?:ttrpc: closed|did not (?:exit"
     r"|terminate))"
     r"|failed to (?:connect to|start|load) (?:the )?shim\b|\bshim (?:disconnected|exited|died)"
-    r"|cgroups?: cgroup (?:deleted|mount)"
+    r"|cgroups?: cgroup (?:deleted|mount)|OCI runtime state failed"
     r"|ImageInspectError|Failed to inspect image|failed to reserve (?:container|sandbox) name"
     r"|error determining status: rpc error|failed to run Kubelet|Failed to start ContainerManager"
     r"|\bFailed to create cgroup\b|root container \[kubepods\] doesn't exist"

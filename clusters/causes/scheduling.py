@@ -135,7 +135,7 @@ CLUSTER_QUEUE_WAITS = Cause(
     r"|\bgang\b[^\n]{0,60}(?:not|fail|unschedulable)|quota (?:not enough|is not enough|insufficient)|(?:queue"
     r"|workload)\b[^\n]{0,60}"
     r"\b(?:not (?:admitted|found|enough|open)|is (?:closed|stopped)|exceed\w*|insufficient)"
-    r"|PodsReady timeout|enough sibling pods",
+    r"|PodsReady timeout|enough sibling pods|\bis overused\b",
     _("A queue or quota of another component of the cluster, such as Kueue, HAMi or Volcano, holds it back."),
     _(
         "It starts when there is room: stop a workspace of your team. If this continues, tell an admin: "
@@ -164,6 +164,11 @@ NO_DISK_SPACE = replace(
 # The same, in words without a count.
 NOT_ENOUGH = replace(
     INSUFFICIENT, pattern=r"(?P<resource>ephemeral-storage|[\w.-]+/[\w.-]+) (?:is )?not enough"
+)
+
+# The same, in the words of KAI's scheduler.
+TOO_FEW_RESOURCES = replace(
+    INSUFFICIENT, pattern=r"node\(s\) didn't have enough resources?: (?P<resource>[\w./ -]*\w)"
 )
 
 # HAMi's own scheduler never counts these itself, so another one got the pod.
@@ -218,8 +223,11 @@ KEPT_OFF = replace(
     r"| node selector)",
 )
 
+# KAI's scheduler, about a kind of GPU that no node has at all.
+NONE_OFFERS_IT = replace(NOT_MATCHING, pattern=r"\bno node in the \S+ node-?pool has \S+ resources")
+
 # Causes in messages that count no nodes.
-UNCOUNTED = (NOT_READY, CLUSTER_QUEUE_WAITS, SHARE_SHORT, NOT_ENOUGH)
+UNCOUNTED = (NOT_READY, NONE_OFFERS_IT, CLUSTER_QUEUE_WAITS, SHARE_SHORT, NOT_ENOUGH, TOO_FEW_RESOURCES)
 
 # Most telling first: in a cluster with several pools, most nodes simply belong to others than the chosen one.
 CAUSES = (
@@ -234,6 +242,7 @@ CAUSES = (
     NO_DISK_SPACE,
     INSUFFICIENT,
     NOT_ENOUGH,
+    TOO_FEW_RESOURCES,
     NO_DRIVER,
     volumes.ON_OTHER_NODE,
     volumes.DISK_FULL,

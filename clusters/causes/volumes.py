@@ -95,7 +95,7 @@ HELD_ELSEWHERE = Cause(
     r"|no available disk|\b(?:volume|image|disk|resource)\b[^\n]{0,80}\b(?:is|are) (?:\w+ )?(?:in use|being used"
     r"|locked)\b"
     r"|\bVolumeInUse\b|still (?:mounted|attached)|volume attachment is being deleted|(?:being|been|be) detached"
-    r"|detach it first"
+    r"|detach it first|used by a pod can ?not be (?:expanded|resized)"
     r"|status must be [^\n]{0,20}available|exclusive lock|failed to (?:acquire|get|take) (?:the )?lock\b"
     # The node does not release it.
     r"|Unmount(?:Volume|Device)\S* failed|\bumount: |target is busy|device or resource busy|DetachVolume\S* failed"
@@ -113,7 +113,7 @@ HELD_ELSEWHERE = Cause(
 SETTINGS_MISSING = Cause(
     "settings_missing",
     r"(?:(?:secret|configmap)s? \"(?=[^\"]*\" (?:not found|is being deleted))"
-    r"|couldn't find key |references non-existent (?:secret|config) key:? ?)(?P<name>[^\s\"]*)",
+    r"|couldn't find key |references non-existent (?:secret|config) key:? ?)(?P<name>(?:[^\s\"]*[^\s\".])?)",
     _("A part of its settings is missing in the cluster: %(name)s."),
     _("Start it again: Berth writes its settings again. If that does not help, tell an admin."),
     "admin",
@@ -147,7 +147,8 @@ UNWELL = Cause(
     r"|\b(?:osds?\d*|mdss?|mons?(?! \w{3} +\d|, \d))\b[^\n]*\b(?:down|flapping|slow|unreachable)\b"
     r"|(?<!cache: )timed out waiting for the condition|timeout expired waiting for volumes"
     r"|context deadline exceeded|operation with the given Volume ID \S+ already exists|connection timed out"
-    r"|timed out waiting for external-attacher|Attach timeout for volume|\bReplicas yet to connect|Host is down"
+    r"|timed out waiting for external-attacher|not attached according to node status|Attach timeout for volume"
+    r"|\bReplicas yet to connect|Host is down"
     r"|\b(?:attach|mount|map|stag|publish|provision)\w*\b[^\n]{0,200}(?<!cache: )\b(?:timed out|timeout)\b"
     r"|monitor info"
     r"|nfs: server \S+ not responding|\bslow request [\d.]+ seconds old|\d+ slow (?:requests|ops)\b|\bslow mds\b"
@@ -168,6 +169,8 @@ UNWELL = Cause(
 STALE = replace(
     UNWELL,
     pattern=r"stale (?:NFS )?file handle|Transport endpoint is not connected"
+    # Docker sees no folder there, and cannot make it either.
+    r"|creating mount source path [^\n]*: file exists"
     rf"|:/[\w./-]*: {_NO_SUPERBLOCK}",
 )
 
@@ -175,7 +178,8 @@ DAMAGED = Cause(
     "volume_damaged",
     # Not with an address (host:/export): there the node lacks a program (volume_not_mountable).
     rf"{_NO_SUPERBLOCK}|bad superblock(?! on [^\s/]+:/)|superblock could not be read"
-    r"|structure needs cleaning|fsck.*(?:error|failed)"
+    r"|structure needs cleaning|fsck.*(?:error|failed)|resize2fs: Permission denied"
+    r"|\bfile ?system (?:issue|error|corruption)s?\b[^\n]{0,40}\b(?:detected|found)"
     r"|read-only file ?system(?!: '/(?:usr|opt|etc|var|root)/)|mounted read-only|write[- ]protected"
     r"|EXT4-fs (?:error|\([^)]*\): (?:Remounting filesystem read-only|I/O error))"
     r"|(?:XFS|BTRFS)\b[^\n]*(?:corrupt|shutting down|forced readonly)",
@@ -241,7 +245,7 @@ NOT_MOUNTABLE = Cause(
     r"(?:mount|rados|rbd|ceph|nfs|cifs|smb|lustre)\b.*permission denied|access denied by server"
     r"|mount failed.*\b(?:13|EACCES)\b"
     r"|driver name \S+ not found in the list of registered CSI drivers"
-    r"|CSINode \S+ does not contain driver|failed to get Plugin|no volume plugin matched"
+    r"|CSINode \S+ does not contain driver|has no NodeID annotation|failed to get Plugin|no volume plugin matched"
     r"|unknown filesystem type|for several filesystems \(e\.g\. nfs|bad superblock on [^\s/]+:/|wrong fs type"
     r"|\bfuse (?:failed to start|device not found)|fusermount|/dev/fuse"
     r"|reason given by server|mount error[( ](?:2|12|13|22|95)\b|(?:protocol|transport)\b[^\n]* not supported"
