@@ -67,7 +67,9 @@ def guide(name: str) -> Guide:
                 headings.append((slugify(words), words))
         for child in token.children or ():
             _lead_on(child)
-    return Guide(title, mark_safe(markdown.renderer.render(tokens, markdown.options, {})), headings)  # noqa: S308
+    html = markdown.renderer.render(tokens, markdown.options, {})
+    html = html.replace("<pre>", '<pre tabindex="0">')  # long lines are scrolled by keyboard, too
+    return Guide(title, mark_safe(html), headings)  # noqa: S308
 
 
 def _lead_on(token: Token) -> None:
