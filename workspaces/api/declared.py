@@ -61,7 +61,7 @@ class AppView(OneWorkspaceView):
     @extend_schema(
         summary=gettext_noop("Close the way to an app"),
         description="Its open connections end at once. The program in the workspace runs on.",
-        responses=answers({204: None}, 404),
+        responses=answers({204: None}, 404, 409),
     )
     def delete(self, request: Request, id: UUID, port: int) -> Response:
         access.require_own(self.actor, self.workspace)
