@@ -23,7 +23,7 @@ from tests.shared.keeping import created, keep, look_at, settle
 from tests.shared.keeping import in_phase as volume_in_phase
 from workloads.sizes.sizing import SizeAsked
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(120)]
 
 
 @pytest.fixture

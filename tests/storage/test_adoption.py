@@ -28,7 +28,7 @@ from tests.shared.clients import browser
 from tests.shared.keeping import created, in_phase, keep, with_problem
 from tests.shared.looking import listed
 
-pytestmark = [pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 RESTRICTED = {
     "runAsNonRoot": True,

@@ -33,7 +33,7 @@ from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
 
-pytestmark = [pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 CLAIM, SNAPSHOT, CONTENT = "PersistentVolumeClaim", "VolumeSnapshot", "VolumeSnapshotContent"
 
 

@@ -20,7 +20,7 @@ from workspaces.runs import idleness
 from workspaces.state import story
 from workspaces.state.inside import Inside
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 Begin = Callable[..., Life]
 
 
