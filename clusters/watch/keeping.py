@@ -151,13 +151,14 @@ class Keeper:
             again, self._again = self._again, set()
         return again
 
-    def _done(self, taken: Iterable[UUID], again: Iterable[UUID], is_relisted: bool) -> None:
+    def _done(self, taken: Collection[UUID], again: Iterable[UUID], is_relisted: bool) -> None:
         """Let others look at the rows. `again`: to be tried again; `is_relisted`: a list was not followed up."""
         with self._some:
             self._looked_at.difference_update(taken)
             self._again.update(again)
             self._all = self._all or is_relisted
-            self._some.notify()
+            if taken or is_relisted:  # else threads with nothing to do would wake each other for ever
+                self._some.notify()
 
 
 # --- marks

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Collection, Iterator
 from typing import Any
 from uuid import UUID
@@ -12,6 +14,7 @@ from django.db import OperationalError
 from clusters.mirror import Mirror
 from clusters.models import Cluster
 from clusters.watch import keeping
+from clusters.watch.working import AWAY_SECONDS
 
 
 def id_of(number: int) -> UUID:
@@ -73,6 +76,29 @@ class Some(keeping.Keeper):
     def look(self, taken: Collection[UUID]) -> Iterator[tuple[UUID, bool]]:
         for row in taken:
             yield row, row != id_of(1)
+
+
+def test_threads_with_nothing_to_do_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, over, asked = Some(), threading.Event(), list[bool]()
+    kept._complete, kept._ticked_at = True, time.monotonic()
+
+    def take(clock_first: bool) -> tuple[list[UUID], bool]:
+        asked.append(clock_first)
+        return keeping.Keeper._take(kept, clock_first)
+
+    def keep() -> None:
+        while not over.is_set():
+            kept._keep(clock_first=False)
+
+    monkeypatch.setattr(kept, "_take", take)
+    threads = [threading.Thread(target=keep) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.5 * AWAY_SECONDS)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert len(asked) <= 16  # each waits a second for something to do
 
 
 def test_what_failed_and_what_was_not_reached_comes_with_the_next_tick(
