@@ -136,7 +136,8 @@ def test_a_list_asks_the_database_as_often_for_forty_rows_as_for_two(cast: Cast,
         admin.get(path)
     few = {path: queries_of(admin, path) for path in LISTS}
     grow(40)
-    assert {path: queries_of(admin, path) for path in LISTS} == few
+    many = {path: queries_of(admin, path) for path in LISTS}
+    assert {path: many[path] for path in LISTS if many[path] > few[path]} == {}
 
 
 def queries_of(client: Client, path: str) -> int:
