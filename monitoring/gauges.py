@@ -27,7 +27,7 @@ OF_DISKS: dict[str, StrOrPromise] = {
 
 @dataclass(frozen=True)
 class Gauge:
-    """One bar. `percent` is None if it is not known; then `words` say so."""
+    """Bar of one gauge. `percent` is None if it is not known; then `words` say so."""
 
     name: str
     label: StrOrPromise
@@ -41,7 +41,7 @@ class Gauge:
 
 @dataclass(frozen=True)
 class Gauges:
-    """All bars, and what explains those that are not known."""
+    """Bars of all gauges, and what explains those that are not known."""
 
     all: list[Gauge]
     message: str

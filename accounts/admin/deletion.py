@@ -1,4 +1,4 @@
-"""What a deletion in the admin takes along, in words: kinds of things with their names, not a tree of rows."""
+"""Words on what a deletion in the admin takes along: kinds of things with their names, not a tree of rows."""
 
 from __future__ import annotations
 

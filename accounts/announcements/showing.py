@@ -1,4 +1,4 @@
-"""What is announced now, and whether maintenance holds back what is new."""
+"""Announcements of this moment, and whether maintenance holds back what is new."""
 
 from __future__ import annotations
 

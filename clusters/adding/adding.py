@@ -28,7 +28,7 @@ WITHIN_SECONDS = 20.0  # somebody waits for the page
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of a cluster that is not saved yet: findings of doctor, and its nodes."""
+    """Findings of doctor about a cluster that is not saved yet, and its nodes."""
 
     findings: Sequence[Finding]
     nodes: Sequence[NodeValues]

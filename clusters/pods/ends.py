@@ -27,6 +27,11 @@ def end_proven(pod: Object) -> bool:
     return terminal(pod) or unplaced
 
 
+def is_held(pod: Object) -> bool:
+    """Return True if the pod cannot be gone before Berth lets it go."""
+    return FINALIZER in (pod["metadata"].get("finalizers") or [])
+
+
 def remove_finalizer(pod: Object, cluster: Mirror | Api) -> None:
     """Remove our finalizer from a pod whose end is proven; only that one entry, and only while it is there."""
     finalizers = pod["metadata"].get("finalizers") or []

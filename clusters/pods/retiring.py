@@ -1,4 +1,4 @@
-"""What Berth leaves in a cluster when it is taken out of use: pods that can end without it, and all data.
+"""Things that Berth leaves in a cluster when it is taken out of use: pods that can end without it, and all data.
 
 Each pod of Berth's carries a finalizer that only Berth removes; without Berth a deleted pod, and its namespace, would
 stay `Terminating` for ever. Removing it changes nothing else: pods run on, and volumes keep what is in them.
@@ -12,7 +12,7 @@ from typing import Any
 
 from clusters.api import Api
 from clusters.labels import instance_selector
-from clusters.pods.ends import FINALIZER, remove_finalizer, terminal
+from clusters.pods.ends import is_held, remove_finalizer, terminal
 
 Object = dict[str, Any]
 
@@ -30,7 +30,7 @@ class Kept:
 
 @dataclass
 class Left:
-    """What is there of this installation in one cluster."""
+    """Things of this installation in one cluster."""
 
     namespaces: list[str] = field(default_factory=list)
     held: list[Object] = field(default_factory=list)
@@ -44,7 +44,7 @@ def look(api: Api) -> Left:
     left = Left(sorted(body["metadata"]["name"] for body in api.each("Namespace", labels=mine)))
     for pod in _pods(api):
         left.running += not terminal(pod)
-        if FINALIZER in (pod["metadata"].get("finalizers") or []):
+        if is_held(pod):
             left.held.append(pod)
     policies = {
         one["metadata"]["name"]: one["spec"].get("persistentVolumeReclaimPolicy", "")
@@ -62,7 +62,7 @@ def let_go(left: Left, api: Api) -> int:
     """Remove Berth's finalizer from the pods. Return how many there are still with it: others may be made meanwhile."""
     for pod in left.held:
         remove_finalizer(pod, api)
-    return sum(FINALIZER in (pod["metadata"].get("finalizers") or []) for pod in _pods(api))
+    return sum(map(is_held, _pods(api)))
 
 
 def _pods(api: Api) -> Iterator[Object]:

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from clusters import labels
-from clusters.pods.ends import FINALIZER, terminal
+from clusters.pods.ends import is_held, terminal
 from clusters.watch import keeping
 from jobs.access import RELATED
 from jobs.enqueue import CHANNEL
@@ -70,9 +70,8 @@ def only_waits() -> Q:
 
 def is_left(pod: dict[str, Any]) -> bool:
     """Return True for a job's pod that runs or whose end Berth has not written down."""
-    metadata = pod["metadata"]
-    is_ours = labels.JOB in (metadata.get("labels") or {})
-    return is_ours and (not terminal(pod) or FINALIZER in (metadata.get("finalizers") or []))
+    is_ours = labels.JOB in (pod["metadata"].get("labels") or {})
+    return is_ours and (not terminal(pod) or is_held(pod))
 
 
 def as_id(text: str) -> UUID | None:

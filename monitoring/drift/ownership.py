@@ -14,7 +14,7 @@ from operator import getitem
 from typing import Any
 
 from clusters.labels import INSTANCE, MANAGED_BY, MANAGER, OWNER, RUN, TENANT, WORKSPACE, digest_of
-from clusters.pods.ends import FINALIZER, end_proven
+from clusters.pods.ends import FINALIZER, end_proven, is_held
 
 Object = Mapping[str, Any]
 Fields = tuple[str, ...]  # in the API server's spelling: f:<field>, k:<key of a list's entry>, v:<value>
@@ -135,7 +135,7 @@ def _is_shown(fields: Fields) -> bool:
 
 def _without_finalizer(pod: Object) -> list[Difference]:
     """Report a missing finalizer: without it the pod's end would not be seen."""
-    if FINALIZER in (pod["metadata"].get("finalizers") or []) or end_proven(pod):
+    if is_held(pod) or end_proven(pod):
         return []
     return [Difference(("f:metadata", "f:finalizers", f'v:"{FINALIZER}"'))]
 

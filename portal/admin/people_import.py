@@ -50,7 +50,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Fate:
-    """What a line does: creates the person, gives them a role, nothing, or why it is refused."""
+    """Effect of a line: it creates the person, gives them a role, nothing, or why it is refused."""
 
     line: Line
     creates: bool = False

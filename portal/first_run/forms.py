@@ -35,7 +35,7 @@ def unused_slug(name: str, taken: set[str], otherwise: str) -> str:
 
 
 class ClusterForm(forms.Form):
-    """How Berth reaches a cluster. Once it is saved, nobody can read the kubeconfig again."""
+    """Way in which Berth reaches a cluster. Once it is saved, nobody can read the kubeconfig again."""
 
     name = forms.CharField(
         label=gettext_lazy("Name"), max_length=120, initial="Kubernetes", validators=[visible]
@@ -125,7 +125,7 @@ class IsolationForm(forms.ModelForm[Cluster]):
 
 
 class PoolsForm(forms.Form):
-    """Which of the planned pools to make: all of them, unless somebody unticks one."""
+    """Choice of the planned pools to make: all of them, unless somebody unticks one."""
 
     pools = forms.MultipleChoiceField(label=gettext_lazy("Pools"), widget=forms.CheckboxSelectMultiple)
 

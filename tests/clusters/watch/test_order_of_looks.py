@@ -1,4 +1,4 @@
-"""What comes first when a lot is due at once: what somebody did, then what the clock and a list bring."""
+"""Order of looks when a lot is due at once: what somebody did, then what the clock and a list bring."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_no_row_is_looked_at_by_two_threads() -> None:
 
 
 class Some(keeping.Keeper):
-    """Its database is away at the first question, and its cluster refuses one of two rows."""
+    """Keeper whose database is away at the first question, and whose cluster refuses one of two rows."""
 
     name, channel = "rows", "rows"
 

@@ -1,4 +1,4 @@
-"""Which jobs are looked at though nothing was heard of them: none that waits or that is over and left nothing."""
+"""Jobs that are looked at though nothing was heard of them: none that waits or that is over and left nothing."""
 
 from __future__ import annotations
 
