@@ -50,7 +50,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "concat": lambda *lists: [value for values in lists for value in values],
     "default": lambda fallback, value: value or fallback,
     "dict": lambda *pairs: dict(zip(pairs[::2], pairs[1::2], strict=True)),
-    "eq": lambda one, other: one == other,
     "gt": lambda one, other: one > other,
     "int": int,
     "join": lambda separator, values: separator.join(map(shown, values)),
