@@ -42,11 +42,11 @@ from .words import why_not_accept, why_not_delete, why_not_recreate
 
 def do(verb: str, actor: Actor, finding: Finding) -> bool:
     """Do one of DOERS, in the worker if this is web: the look at the cluster before it needs an account, too."""
-    asked = {"verb": verb, "finding_id": str(finding.pk), "user_id": actor.user.pk}
+    asked = {"verb": verb, "finding_id": str(finding.pk), "user_id": str(actor.user.pk)}
     return bool(running.ask("monitoring.drift", **asked, address=audit.client_address.get()))
 
 
-def do_for(*, verb: str, finding_id: str, user_id: int, address: str | None) -> bool:
+def do_for(*, verb: str, finding_id: str, user_id: str, address: str | None) -> bool:
     """Do the errand of `do`."""
     token = audit.client_address.set(address)
     try:
