@@ -19,6 +19,7 @@ NAMESPACE = "berth"
 HEADER = "# Rendered from deploy/chart by `make manifests`: change it there.\n"
 # Parts of Berth with the default values: the base of Kustomize.
 BASE = (
+    "admission",
     "collector",
     "disruption",
     "migrate",
@@ -33,6 +34,7 @@ BASE = (
 # What a site may add, with its values. Kustomize fills in the hosts: `*.domain` gets the domain of workspaces.
 ADDED: dict[str, tuple[str, dict[str, Any]]] = {
     "kubernetes/agent.yaml": ("agent", {"agent": {"enabled": True}}),
+    "kubernetes/retire.yaml": ("retire", {"retire": True}),
     "kubernetes/ingress/ingress.yaml": (
         "ingress",
         {"ingress": {"enabled": True}, "workspaceDomain": "domain"},

@@ -177,7 +177,8 @@ def test_every_pod_finds_its_settings_and_secrets(name: str) -> None:
         assert env.get("BERTH_SECRETS_DIR") == mounts.get("secrets")
         assert volumes.get("secrets", values["secret"]["name"]) == values["secret"]["name"]
         assert "configMapRef" in sources or "BERTH_BASE_URL" in env
-        talks = workload not in ("berth-migrate", "berth-ssh-jump")
+        assert pod["enableServiceLinks"] is False  # a Service berth-ssh-jump would set BERTH_SSH_JUMP_PORT
+        talks = workload in ("berth-worker", "berth-watcher", "berth-collector")
         wanted = {f"cluster-{one['name']}": one["secret"] for one in values["clusters"] if talks}
         assert {key: of for key, of in volumes.items() if key.startswith("cluster-")} == wanted
 
