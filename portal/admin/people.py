@@ -194,7 +194,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     def person(self, person: User) -> str | SafeString:
         who = _(", ").join(word for word in (person.get_full_name(), person.email) if word)
         return (
-            format_html('{}<br><span class="quiet">{}</span>', person.username, who)
+            format_html('{}<br><span class="muted">{}</span>', person.username, who)
             if who
             else person.username
         )

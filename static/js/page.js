@@ -68,3 +68,6 @@ document.addEventListener("htmx:beforeSwap", (swap) => {
 document.addEventListener("htmx:afterSettle", () => {
   for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
 });
+
+// What the rail marks as the current page is in sight, however long the list is.
+document.querySelector(".rail nav [aria-current]")?.scrollIntoView({ block: "nearest" });
