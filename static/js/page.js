@@ -1,7 +1,6 @@
 // What every page has: menus, theme, dialogs, toasts. Everything here also works, less smoothly, without it.
 
 const root = document.documentElement;
-root.classList.add("has-scripts");
 
 // --- Menus: one at a time, closed by Escape and by a press elsewhere
 
