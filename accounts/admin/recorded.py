@@ -15,6 +15,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList, ChangeListSearchForm
+from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import PermissionDenied
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Model, Q, QuerySet
@@ -106,6 +107,9 @@ class Page(InPeoplesUnits, admin.ModelAdmin[M]):
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         obj = context.get("original")
+        rows = [row for shown in context["inline_admin_formsets"] for row in shown.formset.forms]
+        for form in (context["adminform"].form, *rows):
+            form.label_suffix = ""  # as on every other page
         if obj is not None:
             context |= {"public_address": self.public_address(obj), "buttons": self.buttons(request, obj)}
         return super().render_change_form(request, context, *args, **kwargs)
@@ -132,6 +136,15 @@ class Page(InPeoplesUnits, admin.ModelAdmin[M]):
             "trail": f"?q={obj.pk}",
         }
         return TemplateResponse(request, "admin/object_history.html", context)
+
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        """Name the two fields of a time as well: their one label names neither."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        widget = getattr(field, "widget", None)
+        if isinstance(widget, AdminSplitDateTime):
+            for part, what in zip(widget.widgets, (_("Date"), _("Time")), strict=True):
+                part.attrs["aria-label"] = f"{field.label}: {what}"
+        return field
 
     def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
         return super().get_changelist_formset(request, **{"formset": LabelledRows, **kwargs})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
@@ -50,6 +51,12 @@ NEW = {"is_active": True, "is_staff": False}
 
 
 class PersonForm(UserChangeForm):  # type: ignore[type-arg]
+    language = forms.ChoiceField(
+        label=gettext_lazy("Language"),
+        choices=[("", gettext_lazy("Same as their browser")), *settings.LANGUAGES],
+        required=False,
+    )
+
     class Meta(UserChangeForm.Meta):
         model = User
         labels = LABELS
