@@ -239,6 +239,33 @@ class GatewayPass(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
 
+class ShareRole(models.TextChoices):
+    """What a colleague may do. `look`: page, logs, figures, apps. `work`: Jupyter and SSH too, as the owner."""
+
+    LOOK = "look", _("look")
+    WORK = "work", _("work")
+
+
+class Share(models.Model):
+    """Access of a colleague of the tenant to one workspace. The row goes when the right ends (runs/sharing.py)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="shares")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    role = models.CharField(max_length=4, choices=ShareRole)
+    # The owner who gave it: of a workspace with another owner it opens nothing.
+    given_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("share")
+        verbose_name_plural = _("shares")
+        ordering: ClassVar = ["created_at", "id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["workspace", "user"], name="one_share_per_person_and_workspace")
+        ]
+
+
 class Template(models.Model):
     """Launch form that an owner filled in for a tenant. `body`: fields of a launch (api/templates.py), no secrets."""
 

@@ -29,10 +29,11 @@ from quotas import reclaim
 from quotas.reclaim import Asked
 
 from . import access
-from .models import Event, Phase, Workspace
+from .models import Event, Phase, ShareRole, Workspace
 from .state import story
 
 SUBJECT = "workspace"
+SUBJECT_OF_SHARES = "share"
 # After a shorter wait, people still have the page open, and it shows that the workspace is ready.
 READY_IS_WORTH_A_MAIL_AFTER = timedelta(minutes=10)
 # Events after which a person has what they asked for, or knows that they do not get it.
@@ -156,6 +157,37 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
         if notice.subject_id in workspaces
         and (notice.data["code"] in NOTICE_RULES or notice.kind == Kind.HEALTH or _is_of_start(notice))
     }
+
+
+def describe_shares(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
+    """Words by notice, for a colleague, about workspaces that they may still see."""
+    seen = access.visible(Actor(user)).filter(pk__in={notice.subject_id for notice in notices})
+    workspaces = {row.pk: row for row in seen.prefetch_related("shares")}
+    return {
+        notice.pk: _words_of_share(notice, workspaces[notice.subject_id], user)
+        for notice in notices
+        if notice.subject_id in workspaces
+    }
+
+
+def _words_of_share(notice: Notice, workspace: Workspace, user: User) -> Words:
+    data = notice.data
+    if is_end := data["code"] == "unshare":
+        title, text = _("“%(name)s” is no longer shared with you"), _("%(by)s ended the sharing.")
+    elif data["role"] == ShareRole.WORK:
+        title = _("%(by)s shares “%(name)s” with you")
+        text = _("You can work in it: JupyterLab, terminal, files, apps and SSH with your own keys.")
+    else:
+        title = _("%(by)s shares “%(name)s” with you")
+        text = _("You can look: its page, logs, metrics and apps.")
+    share = access.share_of(Actor(user), workspace)
+    return Words(
+        title=title % data,
+        text=text % data,
+        path=reverse("workspace", args=[workspace.pk]),
+        action=_("Open its page"),
+        is_past=not is_end and (share is None or share.role != data["role"]),
+    )
 
 
 def _is_of_start(notice: Notice) -> bool:

@@ -16,6 +16,8 @@ DONE = {
     "workspace.keep-alive": _("%(actor)s kept the workspace “%(name)s” running."),
     "workspace.change": _("%(actor)s changed the workspace “%(name)s”."),
     "workspace.apps": _("%(actor)s changed the apps of the workspace “%(name)s”."),
+    "workspace.share": _("%(actor)s shared the workspace “%(name)s” with %(with)s (%(role)s)."),
+    "workspace.unshare": _("%(actor)s ended the sharing of the workspace “%(name)s” with %(with)s."),
     "workspace.clone": _("%(actor)s copied the settings of the workspace “%(name)s”."),
     "workspace.ssh": _("%(actor)s opened the workspace “%(name)s” by SSH."),
     "workspace.jupyter": _("%(actor)s asked for the Jupyter token of the workspace “%(name)s”."),

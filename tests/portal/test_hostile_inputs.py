@@ -136,6 +136,16 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "workspaces/{id}/apps/", app) for app in APPS),
     ("PATCH", "workspaces/{id}/apps/6006/", {"shared_with": "tenant"}),
     ("DELETE", "workspaces/{id}/apps/99999999999999999999/", None),
+    *(
+        ("POST", "workspaces/{id}/shares/", body)
+        for body in (
+            *({"username": name, "role": "work"} for name in ("", "nobody", "b\x00b", "a" * 9000, None, 7, [])),
+            *({"username": "bob", "role": role} for role in ("", "own", "look ", None, 7, {})),
+            {"username": "bob", "role": "look", "given_by": "admin"},
+            {},
+        )
+    ),
+    ("DELETE", "workspaces/{id}/shares/" + "0" * 36 + "/", None),
     *(job(after=after) for after in AFTER),
     *(job(writes=writes) for writes in of(
         7, [], "x", {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER}, {"volume": STRANGER, "path": "/x"},

@@ -32,7 +32,7 @@ from workloads.sizes.parts import Part, parts_of
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces import access
 from workspaces.launch.clone import free_name
-from workspaces.models import Workspace
+from workspaces.models import ShareRole, Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.runs.settings import NewSettings
 from workspaces.state import declared, settings
@@ -194,6 +194,20 @@ class AppForm(forms.Form):
 
     def __init__(self, data: dict[str, str] | None = None) -> None:
         super().__init__(data, auto_id="app-%s", label_suffix="")
+
+
+class ShareForm(forms.Form):
+    username = forms.CharField(label=_("User name"), max_length=150, widget=plain_text(placeholder="alice"))
+    role = forms.ChoiceField(
+        label=_("May"),
+        choices=[
+            (ShareRole.LOOK, _("look: page, logs, metrics and apps")),
+            (ShareRole.WORK, _("work: JupyterLab, terminal, files and SSH too")),
+        ],
+    )
+
+    def __init__(self, data: dict[str, str] | None = None) -> None:
+        super().__init__(data, auto_id="share-%s", label_suffix="")
 
 
 class CloneForm(forms.Form):

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor
 from accounts.announcements.showing import refuse_in_maintenance
 from accounts.errors import Conflict, Refusal
+from accounts.live import publish_to_all
 from accounts.trail import audit
 from clusters.isolation.deciding import refuse_unknown
 from quotas import admission
@@ -104,6 +105,8 @@ def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> 
         row.delete_disk = delete_disk
         add_event(row, "delete_requested", by=actor.user.get_username())
         runs.end(row, Ending.DELETE)
+        people = row.shares.values_list("user_id", flat=True)
+        publish_to_all([f"user.{pk}" for pk in people], {"type": "access.changed"})  # shares end with it
     enqueue.reconcile([workspace.pk])
     return True
 

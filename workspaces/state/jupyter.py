@@ -28,6 +28,7 @@ from workspaces.models import Phase, Workspace, WorkspaceSecret
 
 # Lifetime of a ticket. The clocks of Berth and the node may differ a little.
 TICKET_SECONDS = 120
+TUNNEL = "berth-app"  # as start/berth_apps.py has it
 
 
 def address(workspace: Workspace) -> str:
@@ -47,6 +48,19 @@ def token(workspace: Workspace) -> str:
     """Return the token for scripts and for the workspace's own address."""
     seed = decrypt(workspace.secret.jupyter_token)
     return _made(seed, f"{workspace.run} direct {workspace.secret.replaced}")
+
+
+def request_for_tunnel(path: str, authority: str, token: str) -> bytes:
+    """Return the request by which Jupyter becomes a plain connection to what is in the workspace
+    (`start/berth_apps.py`)."""
+    lines = (
+        f"GET {path} HTTP/1.1",
+        f"Host: {authority}",
+        f"Authorization: token {token}",
+        "Connection: Upgrade",
+        f"Upgrade: {TUNNEL}",
+    )
+    return "\r\n".join([*lines, "", ""]).encode()
 
 
 def ticket(workspace: Workspace) -> str:
