@@ -13,7 +13,7 @@ from workloads.live import groups
 
 from . import enqueue
 from .models import Desired, Phase, Share, ShareRole, Workspace
-from .runs import lifetime, sharing
+from .runs import lifetime, schedule, sharing
 from .state import jupyter
 
 
@@ -53,6 +53,7 @@ def on_networks_changed(*, cluster: Cluster, **_: object) -> None:
 
 def on_tick(**_: object) -> None:
     lifetime.pass_due()
+    schedule.pass_due()
     end_handed_out()
 
 

@@ -179,6 +179,7 @@ NOT_READ = {
     "workspaces/<uuid:id>/clone/",
     "workspaces/<uuid:id>/gauges/",
     "workspaces/<uuid:id>/open/",
+    "workspaces/<uuid:id>/schedule/",
     "workspaces/<uuid:id>/shares/",
     "workspaces/<uuid:id>/shares/<uuid:share>/end/",
     "workspaces/sparklines/",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +26,7 @@ from tests.shared.job_rows import make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Share, ShareRole, Template
+from workspaces.runs import schedule
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
 PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
@@ -85,6 +86,7 @@ def make_stage() -> Stage:
             workspace=workspace, user=people[name].user, role=role, given_by=cast.bob.user
         )
     common["share"] = str(share.pk)
+    schedule.put(cast.bob, workspace, start=time(9), stop=time(18), days=[1], time_zone="Europe/Berlin")
     notice = Notice.objects.create(
         user=cast.bob.user,
         kind="ready",

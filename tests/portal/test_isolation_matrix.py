@@ -51,6 +51,7 @@ CONNECTION = {
     "access_key": "AK", "secret_key": "sk",
 }  # fmt: skip
 ROUTE = {"tenant": "demo", "name": "hook", "way": "webhook", "address": "https://hook.example.org/x"}
+SCHEDULE = {"start": "09:00", "stop": "18:00", "days": [1, 2, 3, 4, 5], "time_zone": "Europe/Berlin"}
 BOOKING = {
     "tenant": "demo",
     "pool": "a100",
@@ -162,6 +163,11 @@ API: dict[str, dict[str, Row]] = {
         "POST": Row("201 403 403 403 403 404 403 404", {"username": "dora", "role": "look"}),
     },
     "workspaces/<uuid:id>/shares/<uuid:share>/": {"DELETE": replace(MANAGED, codes="204 403 403 204 204 404 403 404")},
+    "workspaces/<uuid:id>/schedule/": {
+        "GET": Row("200 403 403 200 200 404 200 404"),
+        "PUT": Row("200 403 403 403 403 404 403 404", SCHEDULE),
+        "DELETE": Row("204 403 403 403 403 404 403 404"),
+    },
     "workspaces/<uuid:id>/metrics/": {"GET": SEEN},
     "jobs/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", JOB)},
     "jobs/<uuid:id>/": {"GET": SEEN, "DELETE": MANAGED},
@@ -372,6 +378,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "workspaces/<uuid:id>/apps/<int:port>/open/": ("302 403 403 403 403 404 302", NO_SUCH_METHOD),
     "workspaces/<uuid:id>/shares/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/shares/<uuid:share>/end/": (NO_SUCH_METHOD, MANAGED_PAGE),
+    "workspaces/<uuid:id>/schedule/": (NO_SUCH_METHOD, "422 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/clone/": (NO_SUCH_METHOD, "302 403 302 302 302 404 302"),
     "workspaces/<uuid:id>/settings/": (SEEN_PAGE, "422 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/instead/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
@@ -384,6 +391,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
 SHARED: dict[tuple[str, str], str] = {
     ("GET", "api/v1/workspaces/<uuid:id>/logs/"): "409 409",
     ("GET", "api/v1/workspaces/<uuid:id>/shares/"): "200 200",
+    ("GET", "api/v1/workspaces/<uuid:id>/schedule/"): "200 200",
     ("DELETE", "api/v1/workspaces/<uuid:id>/shares/<uuid:share>/"): "403 204",
     ("POST", "workspaces/<uuid:id>/shares/<uuid:share>/end/"): "403 302",
     ("GET", "workspaces/<uuid:id>/apps/<int:port>/open/"): "302 302",

@@ -40,11 +40,11 @@ from workspaces.api.representation import event_json, workspace_json
 from workspaces.gateway import hosts, passes
 from workspaces.launch.keys import whole_address
 from workspaces.models import Desired, Phase, Workspace
-from workspaces.runs import idleness, lifecycle, lifetime, sharing
+from workspaces.runs import idleness, lifecycle, lifetime, schedule, sharing
 from workspaces.runs.changes import place_at_stake
 from workspaces.state import jupyter, runs, settings
 
-from .forms_settings import AppForm, ShareForm
+from .forms_settings import AppForm, ScheduleForm, ShareForm
 from .same_launch import body_of_workspace
 from .timeline import by_run, start_took, timeline
 
@@ -88,7 +88,13 @@ def workspace_page(
         "app_form": AppForm(),
         "share": access.share_of(actor, workspace),
         "share_form": ShareForm(),
+        "schedule": schedule.of(workspace),
     }
+    if tab == "settings" and context["may"]["share"]:
+        zone = timezone.get_current_timezone_name()
+        context["schedule_form"] = ScheduleForm(None, context["schedule"], zone)
+        turn = schedule.next_turn(context["schedule"]) if context["schedule"] else None
+        context["next_turn"] = turn and (turn.at, str(turn.act))
     if access.may_read_log(actor, workspace) and not workspace.deleted_at:
         context["shares"] = sharing.shares_of(actor, workspace)
     context |= what_waits(workspace) if context["is_own"] else {}

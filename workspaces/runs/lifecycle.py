@@ -25,7 +25,7 @@ from workspaces import enqueue
 from workspaces.access import require_manage, require_own
 from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Phase, Workspace
-from workspaces.state import runs
+from workspaces.state import by_hand, runs
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
@@ -44,15 +44,19 @@ def start(actor: Actor, workspace: Workspace) -> bool:
         refuse_deleted(row)
         if row.desired == Desired.RUNNING:
             return False
-        refuse_unknown(
-            row.pool.cluster
-        )  # now: where a run is still ending, the claim is made only after its end
-        move(row, Move.WANT_RUNNING)
-        if not row.ending:
-            runs.fit_lifetime(row)
-            homes.renew(row.owner, row.tenant, row.pool.cluster, row.pk)
-            runs.begin(row, claim_for(row), "requested")
+        begin(row, "requested")
+        by_hand.note(row)
     return True
+
+
+def begin(row: Workspace, code: str) -> None:
+    """Want it to run, and put its claim into the queue, reported by this event. Inside `changing`."""
+    refuse_unknown(row.pool.cluster)  # now: where a run is still ending, the claim is made only after its end
+    move(row, Move.WANT_RUNNING)
+    if not row.ending:
+        runs.fit_lifetime(row)
+        homes.renew(row.owner, row.tenant, row.pool.cluster, row.pk)
+        runs.begin(row, claim_for(row), code)
 
 
 def stop(actor: Actor, workspace: Workspace) -> bool:
@@ -65,6 +69,7 @@ def stop(actor: Actor, workspace: Workspace) -> bool:
             return False
         add_event(row, "stop_requested", by=actor.user.get_username())
         has_run = runs.stop(row)
+        by_hand.note(row)
     if has_run:
         enqueue.reconcile([workspace.pk], urgent=True)
     return True
