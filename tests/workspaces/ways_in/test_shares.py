@@ -109,7 +109,7 @@ async def test_what_a_colleague_has_open_ends_within_two_seconds(
     again = await in_thread(User.objects.get)(username="dora")
     await in_thread(members.set_active)(stage.cast.admin, again, active=True)
     await in_thread(members.set_role)(stage.cast.alice, stage.cast.demo, "dora", Role.MEMBER)
-    assert not await stage.link(dora), "a right that ended does not come back with the membership"
+    assert not await stage.link(Actor(again)), "a right that ended does not come back with the membership"
 
 
 async def test_to_look_opens_logs_and_no_jupyter_and_narrowing_ends_it(stage: Stage) -> None:
