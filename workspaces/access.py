@@ -59,7 +59,7 @@ def require_launch(actor: Actor, tenant: Tenant, *, hold: bool = False) -> None:
 
 def share_of(actor: Actor, workspace: Workspace) -> Share | None:
     """Return the share by which the workspace is open to the actor beside its owner; None if there is none."""
-    if workspace.deleted_at or workspace.desired == Desired.DELETED:
+    if is_own(actor, workspace) or workspace.desired == Desired.DELETED:
         return None
     found = (share for share in workspace.shares.all() if share.user_id == actor.user.pk)
     return next((share for share in found if share.given_by_id == workspace.owner_id), None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from uuid import UUID
+
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
@@ -69,7 +72,7 @@ def on_rights_changed(*, users: set[User], **_: object) -> None:
     worked, and bring it and the SSH keys to the cluster."""
     lost = sharing.end_unfounded(users)
     rows = Workspace.objects.filter(Q(owner__in=users) | Q(pk__in=lost), desired=Desired.RUNNING)
-    replace_token(rows)
+    replace_token(rows, left=lost)
     on_access_changed(users=users)
 
 
@@ -89,11 +92,11 @@ def end_handed_out() -> None:
 
 
 @transaction.atomic
-def replace_token(rows: QuerySet[Workspace]) -> None:
+def replace_token(rows: QuerySet[Workspace], *, left: Collection[UUID] = ()) -> None:
     """Replace Jupyter's token in these workspaces, and bring it to the cluster: both or neither."""
     ids = list(rows.values_list("pk", flat=True))  # the replacement changes what `rows` finds
     enqueue.reconcile(ids)
-    jupyter.replace(Workspace.objects.filter(pk__in=ids))
+    jupyter.replace(Workspace.objects.filter(pk__in=ids), left=left)
 
 
 def on_access_changed(*, users: set[User], **_: object) -> None:

@@ -194,7 +194,7 @@ def works_together_until_it_is_revoked(portal: Portal, alice: Portal, ssh: SSHCl
     shares = portal.page.locator("#shares")
     shares.get_by_text("Share with a colleague").click()
     shares.get_by_label("User name").fill("alice")
-    shares.get_by_label("May").select_option("work")
+    shares.get_by_label("Access", exact=True).select_option("work")
     shares.get_by_role("button", name="Share", exact=True).click()
     expect(shares.locator("[data-share=alice]")).to_contain_text("can work in it")
 

@@ -204,7 +204,7 @@ class AppForm(forms.Form):
 class ShareForm(forms.Form):
     username = forms.CharField(label=_("User name"), max_length=150, widget=plain_text(placeholder="alice"))
     role = forms.ChoiceField(
-        label=_("May"),
+        label=_("Access"),
         choices=[
             (ShareRole.LOOK, _("look: page, logs, metrics and apps")),
             (ShareRole.WORK, _("work: JupyterLab, terminal, files and SSH too")),

@@ -105,6 +105,7 @@ def _write(actor: Actor, workspace: Workspace, colleague: User, role: ShareRole)
     )
     if role == ShareRole.WORK:
         enqueue.reconcile([workspace.pk])  # brings the colleague's SSH keys
+    publish_to_all([f"user.{colleague.pk}"], {"type": "access.changed"})  # their open lists show it
     _tell(actor, row, "share")
     return row, True
 
@@ -127,6 +128,7 @@ def end(actor: Actor, workspace: Workspace, share_id: UUID) -> None:
         _tell(actor, row, "unshare")
 
 
+@transaction.atomic
 def end_unfounded(users: Collection[User]) -> set[UUID]:
     """End shares to and of these people that their place in the tenant no longer allows; narrow those of viewers.
 
@@ -151,14 +153,14 @@ def end_unfounded(users: Collection[User]) -> set[UUID]:
 
 
 def _close(rows: Iterable[Share]) -> None:
-    """Close what these people have open, before the row changes. Who worked in it knows Jupyter's token for scripts."""
+    """Close what these people have open, before the row changes. Who worked in it could read Jupyter's tokens."""
     rows = list(rows)
     _show_out(rows)
     worked = [row.workspace_id for row in rows if row.role == ShareRole.WORK]
     running = Workspace.objects.filter(pk__in=worked, desired=Desired.RUNNING)
     if ids := list(running.values_list("pk", flat=True)):
         enqueue.reconcile(ids)
-        jupyter.replace(Workspace.objects.filter(pk__in=ids))
+        jupyter.replace(Workspace.objects.filter(pk__in=ids), left=ids)
 
 
 def _show_out(rows: Iterable[Share]) -> None:
