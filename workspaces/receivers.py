@@ -56,8 +56,8 @@ def on_networks_changed(*, cluster: Cluster, **_: object) -> None:
 
 def on_tick(**_: object) -> None:
     lifetime.pass_due()
-    schedule.pass_due()
     end_handed_out()
+    schedule.pass_due()
 
 
 def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, WebSocket, expect
 
 from tests.e2e.driver import Administration, Lab, Portal, SSHClient, browser
 from tests.e2e.stack import Stack, until
@@ -204,10 +204,15 @@ def works_together_until_it_is_revoked(portal: Portal, alice: Portal, ssh: SSHCl
     alice.add_key(ssh.public_key)
     ssh.use(alice.copyable("SSH command"))
     until("the colleague's key is there", ssh.answers, seconds=120)
-    lab = Lab(alice.page.context, alice)
-    lab.open_notebook()
-    lab.run("print(6 * 7)", "42")
-    lab.page.evaluate(ASK_AGAIN)
+    with alice.page.context.expect_page() as opened:
+        alice.page.locator("#open-jupyter").click()
+    lab = opened.value
+    sockets: list[WebSocket] = []
+    lab.on("websocket", sockets.append)
+    expect(
+        lab.get_by_role("textbox", name="Terminal input")
+    ).to_be_attached()  # it shows what its owner left open
+    lab.evaluate(ASK_AGAIN)
     session = [*ssh.command, "echo in; exec sleep 600"]
     with subprocess.Popen(session, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         assert running.stdout is not None and running.stdout.readline() == b"in\n"
@@ -215,13 +220,14 @@ def works_together_until_it_is_revoked(portal: Portal, alice: Portal, ssh: SSHCl
         shares.get_by_role("button", name="Revoke access of alice").click()
         running.wait(30)
         ssh_out_after = time.time() - revoked_at
-    until("the colleague's page is refused", lambda: lab.page.evaluate("window.refusedAt"))
-    lab_out_after = lab.page.evaluate("window.refusedAt") / 1000 - revoked_at
+    until("the colleague's page is refused", lambda: lab.evaluate("window.refusedAt"))
+    lab_out_after = lab.evaluate("window.refusedAt") / 1000 - revoked_at
+    assert sockets and all(socket.is_closed() for socket in sockets)
     print(f"revoked: SSH out after {ssh_out_after:.2f} s, JupyterLab after {lab_out_after:.2f} s")
     assert ssh_out_after < 2 and lab_out_after < 2
     assert not ssh.answers()
     expect(alice.page.locator("#shared-with-me")).not_to_be_attached()
-    lab.close()
+    lab.close(run_before_unload=False)
 
 
 def connects_by_name(portal: Portal, ssh: SSHClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import time
 from typing import Any
 from uuid import UUID
 
@@ -22,14 +23,12 @@ from workspaces.runs import schedule
 
 from .api import OneWorkspaceView
 
-CLOCK = ["%H:%M"]
+CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 
 
 class ScheduleBody(StrictSerializer):
-    start = serializers.TimeField(input_formats=CLOCK, format=CLOCK[0])
-    stop = serializers.TimeField(
-        input_formats=CLOCK, format=CLOCK[0], help_text="Earlier than the start: on the next day."
-    )
+    start = serializers.RegexField(CLOCK, help_text="As 09:00.")
+    stop = serializers.RegexField(CLOCK, help_text="Earlier than the start: on the next day.")
     days = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=7), min_length=1, max_length=7
     )
@@ -90,9 +89,9 @@ class ScheduleView(OneWorkspaceView):
     )
     def put(self, request: Request, id: UUID) -> Response:
         access.require_own(self.actor, self.workspace)
-        return Response(
-            schedule_json(schedule.put(self.actor, self.workspace, **checked(ScheduleBody, request)))
-        )
+        body = checked(ScheduleBody, request)
+        body |= {name: time.fromisoformat(body[name]) for name in ("start", "stop")}
+        return Response(schedule_json(schedule.put(self.actor, self.workspace, **body)))
 
     @extend_schema(summary=gettext_noop("Remove the schedule"), responses=answers({204: None}, 404))
     def delete(self, request: Request, id: UUID) -> Response:

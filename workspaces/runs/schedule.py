@@ -7,20 +7,21 @@ room leaves the queue after weekly.PATIENCE; a stop is announced weekly.WARNING 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime, time
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from accounts.access import Actor
 from accounts.announcements.showing import refuse_in_maintenance
-from accounts.errors import Invalid, NotThere, Refusal
+from accounts.errors import Invalid, NotAllowed, NotThere, Refusal
 from accounts.locks import locked
 from accounts.models import Tenant, valid_time_zone
 from accounts.trail import audit
@@ -35,6 +36,8 @@ from workspaces.state.story import add_event
 
 from . import lifecycle, weekly
 from .weekly import Act, Known, Turn, Week
+
+log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 200  # in one tick
 
@@ -120,7 +123,12 @@ def pass_due() -> None:
     due = Schedule.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
     rows = due.values_list("workspace", "workspace__pool__cluster", "workspace__tenant")
     for workspace_id, cluster_id, tenant_id in rows[:MOST_AT_ONCE]:
-        act(workspace_id, cluster_id, tenant_id)
+        try:
+            act(workspace_id, cluster_id, tenant_id)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            log.exception("the schedule of workspace %s could not be carried out", workspace_id)
 
 
 def act(workspace_id: UUID, cluster_id: UUID, tenant_id: UUID, now: datetime | None = None) -> None:
@@ -148,6 +156,7 @@ def _act(
             if what == Act.START and refused is not None:
                 add_event(row, "schedule_refused", level=Event.Level.WARNING, reason=refused.message)
                 known = _known(schedule, row, done_until=now)
+                schedule.is_on = not isinstance(refused, NotAllowed)  # its owner has no right to it any more
             else:
                 has_run = _do(what, row, known)
             _keep(schedule, known, is_over=row.desired == Desired.DELETED)
@@ -196,5 +205,6 @@ def _keep(schedule: Schedule, known: Known, *, is_over: bool) -> None:
         known.stops_at,
         known.waits_until,
     )
-    schedule.due_at = None if is_over else weekly.look_at(week_of(schedule), known)
-    schedule.save(update_fields=["done_until", "stops_at", "waits_until", "due_at"])
+    goes_on = schedule.is_on and not is_over
+    schedule.due_at = weekly.look_at(week_of(schedule), known) if goes_on else None
+    schedule.save(update_fields=["is_on", "done_until", "stops_at", "waits_until", "due_at"])

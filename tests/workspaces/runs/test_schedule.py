@@ -11,6 +11,7 @@ from django.db import connections
 from django.utils import timezone
 
 from accounts import members
+from accounts.announcements.models import Announcement
 from accounts.errors import Invalid, NotAllowed
 from accounts.models import AuditEntry
 from accounts.notices.models import Notice
@@ -90,7 +91,17 @@ def test_a_start_that_is_refused_is_told_with_the_reason(cast: Cast) -> None:
     there = look(workspace, next_at(row, 9))
     assert there.desired == Desired.STOPPED
     assert last_code(there) == "schedule_refused"
-    assert Schedule.objects.get().due_at == next_at(row, 17, 50), "it is not tried again that day"
+    after = Schedule.objects.get()
+    assert (after.is_on, after.due_at) == (False, None), "their right is gone, not only for today"
+
+
+@pytest.mark.django_db
+def test_in_maintenance_a_start_is_left_out_that_day_and_the_schedule_goes_on(cast: Cast) -> None:
+    workspace, row = made(cast)
+    Announcement.objects.create(text="New switches", no_launches_from=timezone.now())
+    there = look(workspace, next_at(row, 9))
+    assert (there.desired, last_code(there)) == (Desired.STOPPED, "schedule_refused")
+    assert Schedule.objects.get().due_at == next_at(row, 17, 50)
 
 
 @pytest.mark.django_db
