@@ -208,7 +208,7 @@ def works_together_until_it_is_revoked(portal: Portal, alice: Portal, ssh: SSHCl
         alice.page.locator("#open-jupyter").click()
     lab = opened.value
     sockets: list[WebSocket] = []
-    lab.on("websocket", sockets.append)
+    lab.on("websocket", lambda socket: sockets.append(socket))  # noqa: PLW0108 (Playwright takes no method of a list)
     expect(
         lab.get_by_role("textbox", name="Terminal input")
     ).to_be_attached()  # it shows what its owner left open
@@ -222,7 +222,11 @@ def works_together_until_it_is_revoked(portal: Portal, alice: Portal, ssh: SSHCl
         ssh_out_after = time.time() - revoked_at
     until("the colleague's page is refused", lambda: lab.evaluate("window.refusedAt"))
     lab_out_after = lab.evaluate("window.refusedAt") / 1000 - revoked_at
-    assert sockets and all(socket.is_closed() for socket in sockets)
+    until(
+        "its sockets are closed",
+        lambda: sockets and all(socket.is_closed() for socket in sockets),
+        seconds=10,
+    )
     print(f"revoked: SSH out after {ssh_out_after:.2f} s, JupyterLab after {lab_out_after:.2f} s")
     assert ssh_out_after < 2 and lab_out_after < 2
     assert not ssh.answers()
