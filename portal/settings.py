@@ -327,7 +327,9 @@ SPECTACULAR_SETTINGS = {
         "AnnouncementLevelEnum": "accounts.announcements.models.Announcement.Level",
         "EventLevelEnum": "workloads.models.EventRow.Level",
         "JobPhaseEnum": "jobs.models.Phase.choices",
+        "RoleEnum": "accounts.models.Role",
         "SeverityEnum": "monitoring.alerts.api.SEVERITIES",
+        "ShareRoleEnum": "workspaces.models.ShareRole",
         "VolumeKindEnum": "storage.models.Kind.choices",
     },
 }
