@@ -83,7 +83,8 @@ def open_app(request: HttpRequest, id: UUID, port: int) -> HttpResponse:
     workspace = access.get(actor, id)
     app = declared.app_at(workspace, port)
     access.require_app(actor, workspace, is_shared=app is not None and app.is_shared)
-    declared.require_app(workspace, port)
+    if app is None:
+        declared.require_app(workspace, port)
     if not hosts.is_on() or not jupyter.address(workspace):
         messages.error(request, apps_closed(workspace) or _("Its apps can be opened while it is ready."))
         return redirect("workspace", id=id)
