@@ -16,9 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin.recorded import ReadOnlyPage, RecordedPage
-from accounts.admin.units import in_unit
 from quotas import passes
-from quotas.admin.pool_form import SizeForm
 from quotas.models import Flavor
 from quotas.scheduling import as_gpus
 
@@ -181,21 +179,12 @@ class FlavorPage(CountsWorkloads):
     purpose = gettext_lazy(
         "Ready-made sizes: GPUs, cores and memory of one pool. Existing workspaces and jobs keep their size."
     )
-    form = SizeForm
-    list_display = ("name", "slug", "pool", "units", "cores", "memory_gib", "used_by")
+    list_display = ("name", "slug", "pool", "units", "cpu_millicores", "memory_mib", "used_by")
     list_filter = ("pool",)
     list_select_related = ("pool",)
     search_fields = ("slug", "name")
     prepopulated_fields = {"slug": ("name",)}
     autocomplete_fields = ("pool",)
-
-    @admin.display(description=gettext_lazy("CPU cores"), ordering="cpu_millicores")
-    def cores(self, flavor: Flavor) -> str:
-        return in_unit(flavor.cpu_millicores, 1000)
-
-    @admin.display(description=gettext_lazy("memory (GiB)"), ordering="memory_mib")
-    def memory_gib(self, flavor: Flavor) -> str:
-        return in_unit(flavor.memory_mib, 1024)
 
     def public_address(self, obj: Flavor) -> str:
         return f"{reverse('launch')}?flavor={obj.slug}"

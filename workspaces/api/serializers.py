@@ -29,7 +29,7 @@ from workloads.serializers import (
 )
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces.launch.launch import LaunchSpec
-from workspaces.models import Desired, Event, Phase, Step, Workspace
+from workspaces.models import Desired, Event, Phase, ShareRole, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime, Metrics
 from workspaces.runs.settings import NewSettings
 from workspaces.state.declared import App
@@ -300,6 +300,9 @@ class WorkspaceShape(serializers.Serializer[Any]):
     tenant = serializers.CharField()
     owner = serializers.CharField()
     name = serializers.CharField()
+    shared_with_me = serializers.ChoiceField(
+        choices=ShareRole.choices, allow_null=True, help_text="How its owner shared it with you; null: not."
+    )
     image = serializers.CharField()
     pool = serializers.CharField()
     flavor = serializers.CharField(allow_null=True)
@@ -316,7 +319,9 @@ class WorkspaceShape(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     queue = QueueShape(allow_null=True)
     progress = ProgressShape()
-    endpoints = EndpointsShape(help_text="Null for everybody but its own person, except shared apps.")
+    endpoints = EndpointsShape(
+        help_text="Null for everybody but its own person and colleagues of a share, except shared apps."
+    )
     failure = FailureShape(allow_null=True)
     problem = StartProblemShape(
         allow_null=True, help_text="What is in the way of its start, or wrong with what runs."

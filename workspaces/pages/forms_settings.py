@@ -7,12 +7,13 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.access import Actor
 from accounts.errors import Refusal
-from accounts.forms import show_refusal
+from accounts.forms import show_refusal, time_zone_choices
 from quotas.models import Flavor, Pool
 from storage.mounts import choosing, mounting
 from workloads.images import catalogue, prefixes
@@ -32,7 +33,7 @@ from workloads.sizes.parts import Part, parts_of
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces import access
 from workspaces.launch.clone import free_name
-from workspaces.models import Workspace
+from workspaces.models import Schedule, ShareRole, Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.runs.settings import NewSettings
 from workspaces.state import declared, settings
@@ -197,6 +198,10 @@ class SettingsForm(forms.Form):
         show_refusal(self, refusal, lambda name: OTHER_NAMES.get(name, name))
 
 
+def clock() -> forms.TimeInput:
+    return forms.TimeInput(format="%H:%M", attrs={"type": "time"})
+
+
 class AppForm(forms.Form):
     name = forms.CharField(
         label=_("Name"),
@@ -213,6 +218,43 @@ class AppForm(forms.Form):
 
     def __init__(self, data: dict[str, str] | None = None) -> None:
         super().__init__(data, auto_id="app-%s", label_suffix="")
+
+
+class ShareForm(forms.Form):
+    username = forms.CharField(label=_("User name"), max_length=150, widget=plain_text(placeholder="alice"))
+    role = forms.ChoiceField(
+        label=_("Access"),
+        choices=[
+            (ShareRole.LOOK, _("look: page, logs, metrics and apps")),
+            (ShareRole.WORK, _("work: JupyterLab, terminal, files and SSH too")),
+        ],
+    )
+
+    def __init__(self, data: dict[str, str] | None = None) -> None:
+        super().__init__(data, auto_id="share-%s", label_suffix="")
+
+
+class ScheduleForm(forms.Form):
+    start = forms.TimeField(label=_("Start"), input_formats=["%H:%M"], widget=clock())
+    stop = forms.TimeField(label=_("Stop"), input_formats=["%H:%M"], widget=clock())
+    days = forms.TypedMultipleChoiceField(
+        label=_("Days"),
+        coerce=int,
+        choices=[(number + 1, WEEKDAYS[number]) for number in range(7)],
+        widget=forms.CheckboxSelectMultiple(),
+    )
+    time_zone = forms.ChoiceField(label=_("Time zone"))
+    is_on = forms.BooleanField(
+        label=_("On"), required=False, help_text=_("Turn it off for a vacation; its times are kept.")
+    )
+
+    def __init__(self, data: QueryDict | None, schedule: Schedule | None, zone: str) -> None:
+        kept = {name: getattr(schedule, name) for name in self.base_fields} if schedule else {}
+        usual = {"start": "09:00", "stop": "18:00", "days": [1, 2, 3, 4, 5], "time_zone": zone, "is_on": True}
+        super().__init__(data, auto_id="schedule-%s", label_suffix="", initial=kept or usual)
+        choice = self.fields["time_zone"]
+        assert isinstance(choice, forms.ChoiceField)
+        choice.choices = time_zone_choices()
 
 
 class CloneForm(forms.Form):

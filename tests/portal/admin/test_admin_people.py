@@ -268,7 +268,7 @@ def test_of_two_imports_at_once_one_is_done_and_the_other_is_told(cast: Cast, ad
     page = admin.post(f"{PEOPLE}import/", {"text": "dora;;member;demo", "way": "sign-on"})
     shown = {name: values[0] for name, values in hidden(page).items()}
     pages = at_once(lambda number: admin.post(f"{PEOPLE}import/", shown | {"once": f"page {number}"}), 2)
-    assert sorted(b"notice-ok" in page.content for page in pages) == [False, True]
+    assert sorted(b"callout-ok" in page.content for page in pages) == [False, True]
     assert User.objects.filter(username="dora").count() == 1
 
 

@@ -74,6 +74,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "tenant": "demo",
         "owner": "bob",
         "name": "exp-1",
+        "shared_with_me": None,
         "image": "jupyter",
         "image_reference": None,
         "pool": "a100",
