@@ -56,6 +56,11 @@ def app_at(workspace: Workspace, port: int) -> App | None:
     return next((app for app in apps_of(workspace) if app.port == port), None)
 
 
+def is_code_server(workspace: Workspace, app: App) -> bool:
+    """Return True for VS Code, which works as its owner: nobody else may open it."""
+    return app.port == CODE_SERVER_PORT and code_server(workspace) is not None
+
+
 def code_server(workspace: Workspace) -> App | None:
     """Return VS Code in the browser; None if the image has no code-server, or no Jupyter as the way to it."""
     image = workspace.image

@@ -22,7 +22,7 @@ from tests.shared.sockets import in_thread
 from tests.workspaces.ways_in.gateway_stage import Stage, Upstream, serving, staged
 from workloads.models import Image
 from workspaces.gateway import guests
-from workspaces.models import GatewayPass, Phase, Workspace
+from workspaces.models import GatewayPass, Phase, Share, Workspace
 from workspaces.runs import declaring
 from workspaces.state import jupyter
 from workspaces.state.declared import CODE_SERVER_PORT, App, SharedWith
@@ -129,6 +129,10 @@ async def test_the_matrix_of_apps(stage: AppStage) -> None:
             assert bool(cookie) == (name in who), (app, name)
             status, _told = await stage.ask(cookie, app)
             assert status == (200 if name in who else 401), (app, name)
+    share = {"workspace": stage.workspace, "user": cast.alice.user, "given_by": cast.bob.user, "role": "work"}
+    await in_thread(Share.objects.create)(**share)
+    assert await stage.enter(cast.alice, PRIVATE)
+    assert not await stage.enter(cast.alice, CODE_SERVER_PORT)  # it works as its owner
     cookie = await stage.enter(cast.bob, PRIVATE)
     assert (await stage.ask(cookie, SHARED))[0] == 401  # a pass opens its own app alone
     async with stage.browser.get(stage.at("/lab"), headers={"Cookie": cookie}) as answer:
