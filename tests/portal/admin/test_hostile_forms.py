@@ -33,7 +33,8 @@ def right_value(field: forms.Field, value: Any) -> Any:
     if isinstance(field, forms.ModelChoiceField):
         return field.queryset.order_by("-pk").values_list("pk", flat=True).first()  # type: ignore[union-attr]
     if isinstance(field, forms.ChoiceField):
-        return next(key for key, _label in field.choices if key)  # type: ignore[misc]
+        choices: Any = field.choices
+        return next(key for key, _label in choices if key)
     return 1 if isinstance(field, forms.IntegerField | forms.DecimalField) else "made"
 
 
