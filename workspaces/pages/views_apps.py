@@ -37,11 +37,11 @@ def add(request: HttpRequest, id: UUID) -> HttpResponse:
     access.require_own(actor, workspace)
     form = AppForm(request.POST.dict())
     if form.is_valid():
-        _try(request, lambda: declaring.add(actor, workspace, App(**form.cleaned_data)))
+        attempt(request, lambda: declaring.add(actor, workspace, App(**form.cleaned_data)))
     else:
         name, texts = next(iter(form.errors.items()))
         messages.error(request, f"{form.fields[name].label}: {texts[0]}")
-    return _back(request, workspace)
+    return back_to(request, workspace)
 
 
 @never_cache
@@ -54,13 +54,14 @@ def change(request: HttpRequest, id: UUID, port: int) -> HttpResponse:
     access.require_own(actor, workspace)
     asked = request.POST.get("shared_with", "")
     if asked in SharedWith:
-        _try(request, lambda: declaring.change(actor, workspace, port, shared_with=asked))
+        attempt(request, lambda: declaring.change(actor, workspace, port, shared_with=asked))
     elif "remove" in request.POST:
-        _try(request, lambda: declaring.remove(actor, workspace, port))
-    return _back(request, workspace)
+        attempt(request, lambda: declaring.remove(actor, workspace, port))
+    return back_to(request, workspace)
 
 
-def _try(request: HttpRequest, use_case: Callable[[], object]) -> None:
+def attempt(request: HttpRequest, use_case: Callable[[], object]) -> None:
+    """Carry the use case out, or show why it was refused."""
     try:
         use_case()
     except SHOWN_IN_PLACE as refusal:
@@ -68,7 +69,7 @@ def _try(request: HttpRequest, use_case: Callable[[], object]) -> None:
         messages.error(request, " ".join([*(texts or [refusal.message]), refusal.hint]))
 
 
-def _back(request: HttpRequest, workspace: Workspace) -> HttpResponse:
+def back_to(request: HttpRequest, workspace: Workspace) -> HttpResponse:
     return redirect(PAGES.get(request.POST.get("from", ""), "workspace"), id=workspace.pk)
 
 

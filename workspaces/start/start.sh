@@ -83,6 +83,11 @@ CONFIG
   else
     echo "AuthorizedKeysFile $BERTH_SECRET/authorized_keys"
   fi >>"$BERTH_RUN/sshd_config"
+  # Colleagues come in through Berth and Jupyter alone (berth_apps.py), so from this pod's own address
+  [ -z "$POD_IP" ] || cat >>"$BERTH_RUN/sshd_config" <<CONFIG
+Match Address $POD_IP
+  AuthorizedKeysFile $BERTH_SECRET/authorized_keys $BERTH_SECRET/colleague_keys
+CONFIG
 }
 
 # watch_keys: when a key is removed from the list, all sessions end; whoever still has a key connects again. sshd itself

@@ -128,6 +128,50 @@ def test_a_removed_ssh_key_ends_its_sessions(sshd: bool, request: pytest.Fixture
     assert pod.ssh("true").returncode == 0
 
 
+# What Berth's jump does for a colleague: a tunnel through Jupyter, then SSH.
+THROUGH_JUPYTER = """
+import os, socket, sys, threading
+host, token = sys.argv[1:]
+there = socket.create_connection((host, 8888))
+there.sendall(f"GET /berth/ssh HTTP/1.1\\r\\nHost: {host}\\r\\nAuthorization: token {token}\\r\\n"
+              "Connection: Upgrade\\r\\nUpgrade: berth-app\\r\\n\\r\\n".encode())
+head = b""
+while not head.endswith(b"\\r\\n\\r\\n"):
+    head += there.recv(1) or sys.exit(9)
+head.startswith(b"HTTP/1.1 101") or sys.exit(9)
+def up():
+    while piece := os.read(0, 65536):
+        there.sendall(piece)
+threading.Thread(target=up, daemon=True).start()
+while piece := there.recv(65536):
+    os.write(1, piece)
+"""
+
+
+def test_a_colleagues_key_opens_ssh_through_jupyter_and_nowhere_else(running: Pod) -> None:
+    key = running.folder / "colleague"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    running.renew("colleague_keys", key.with_suffix(".pub").read_text())
+    script = running.folder / "through.py"
+    script.write_text(THROUGH_JUPYTER)
+
+    def colleague(*options: str) -> subprocess.CompletedProcess[bytes]:
+        line = [
+            str(key) if word == str(running.key) else word for word in running.ssh_line("echo in", *options)
+        ]
+        return subprocess.run(line, capture_output=True, timeout=30, check=False)
+
+    def through(token: str) -> str:
+        return f"-oProxyCommand=python3 {script} {running.address} {token}"
+
+    assert colleague().returncode == 255, "the workspace's own address is its owner's"
+    assert colleague(through(running.gateway_token)).stdout == b"in\n", running.logged()
+    assert colleague(through("guessed")).returncode == 255
+    assert running.ssh("true", through(running.gateway_token)).returncode == 0
+    running.renew("colleague_keys", "")
+    assert colleague(through(running.gateway_token)).returncode == 255
+
+
 def test_neither_log_nor_command_lines_nor_the_home_hold_the_token(running: Pod) -> None:
     running.get(f"/lab?token={running.token}")
     running.get(f"/nothing?token={running.token}")
