@@ -115,6 +115,9 @@ async def test_what_a_colleague_has_open_ends_within_two_seconds(
 async def test_to_look_opens_logs_and_no_jupyter_and_narrowing_ends_it(stage: Stage) -> None:
     dora = await in_thread(make_colleague)(stage.cast)
     assert not await stage.link(dora)
+    async with AsyncExitStack() as stack:  # a member whom the owner did not name reads no log
+        with pytest.raises(TypeError, match="8:4404"):
+            await opened_by(dora, stage, stack)
     await in_thread(share)(stage, "look")
     assert not await stage.link(dora)
     await in_thread(share)(stage, "work")
