@@ -29,7 +29,7 @@ from accounts.rest.actors import actor_of
 from accounts.trail import audit
 from clusters import unknown_causes
 from clusters.adding import kubeconfigs
-from clusters.doctor import Level, by_check, examine, keeping, proving
+from clusters.doctor import Level, by_check, keeping, proving
 from clusters.isolation.actions import FOUND, RequireIsolation, RunWithoutIsolation
 from clusters.models import Cluster, UnknownCause
 
@@ -275,7 +275,7 @@ class ClusterPage(RecordedPage[Cluster]):
 
 def result_of(cluster: Cluster) -> dict[str, Any]:
     """Return an examination of the cluster, and the last recorded test as `before`."""
-    findings = examine(cluster, keeping.namespaces())
+    findings = keeping.examined(cluster, keeping.namespaces())
     keeping.save(cluster, findings)
     failures = sum(finding.level == Level.FAIL for finding in findings)
     tests = AuditEntry.objects.filter(action="cluster.test", target_id=str(cluster.pk))

@@ -9,5 +9,10 @@ class ClustersConfig(AppConfig):
     def ready(self) -> None:
         from accounts.trail import trail_words as trail
         from clusters import trail_words
+        from clusters.adding import adding
+        from clusters.doctor import keeping
+        from clusters.errands import running
 
+        running.register("clusters.examine", keeping.examine_for)
+        running.register("clusters.look_at", adding.look_for)
         trail.register(trail_words.KINDS, trail_words.DONE)

@@ -66,6 +66,7 @@ KINDS = {
         Kind("IPAddressPool", METALLB, "v1beta1", "ipaddresspools"),
         *(Kind(f"ResourceFlavor{v}", KUEUE, v, "resourceflavors", namespaced=False) for v in KUEUE_VERSIONS),
         *(Kind(f"ClusterQueue{v}", KUEUE, v, "clusterqueues", namespaced=False) for v in KUEUE_VERSIONS),
+        Kind("SubjectAccessReview", "authorization.k8s.io", "v1", "subjectaccessreviews", namespaced=False),
         Kind(
             "SelfSubjectAccessReview",
             "authorization.k8s.io",

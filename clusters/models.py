@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import IntegrityError, connection, models, transaction
 from django.db.models.deletion import ProtectedError
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from accounts.text import visible
@@ -329,6 +330,21 @@ def _is_network(cidr: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class Errand(models.Model):
+    """Work with a cluster's API that web asks a worker for (clusters/errands/). Deleted an hour later."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=64)
+    arguments = models.JSONField(default=dict)
+    language = models.CharField(max_length=16, blank=True)
+    made_at = models.DateTimeField(db_default=Now())
+    began_at = models.DateTimeField(null=True)
+    answer = models.JSONField(null=True)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Node(models.Model):

@@ -19,6 +19,11 @@ def own_namespace() -> str:
     return NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.exists() else USUAL_NAMESPACE
 
 
+def own_account(part: str) -> str:
+    """Return the user name of the service account of one of Berth's parts in the cluster that it runs in."""
+    return f"system:serviceaccount:{own_namespace()}:{settings.SERVICE_ACCOUNTS[part]}"
+
+
 def is_inside(cluster: Cluster) -> bool:
     """Return True if Berth's own pods run in this cluster."""
     return cluster.connection == Cluster.Connection.IN_CLUSTER

@@ -1,11 +1,13 @@
-"""Rights that Berth needs on a cluster: read by doctor, and the same as the ClusterRole in deploy/.
+"""Rights that Berth's parts need on a cluster: read by doctor, and the same as the ClusterRoles in deploy/.
 
-An apply that creates an object needs both patch and create. Secrets are never watched.
+An apply that creates an object needs both patch and create. Secrets are never watched. Web, the SSH jump and the
+migration need none; the collector's stand in its own manifest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from clusters.kinds import ADDITIONS, KINDS
@@ -34,44 +36,78 @@ class Need:
 _APPLIED = ("create", "patch")
 _FOLLOWED = ("list", "watch")
 
-NEEDS = (
-    # State of the cluster.
-    Need("Node", ("get", *_FOLLOWED, "patch")),  # to cordon one
+# Follows clusters, and makes and ends what workspaces, jobs and volumes are.
+WATCHER = (
+    Need("Node", _FOLLOWED),
     Need("Event", _FOLLOWED),
-    Need("StorageClass", ("get", *_FOLLOWED)),
+    Need("StorageClass", _FOLLOWED),
     Need("VolumeAttachment", _FOLLOWED),
+    Need("Namespace", ("get", *_FOLLOWED, *_APPLIED)),
     Need("Pod", ("get", *_FOLLOWED, *_APPLIED, "delete")),
-    Need("Pod", ("get",), subresource="log"),
-    # Workspaces.
-    Need("StatefulSet", ("list", "delete")),  # of workspaces that an earlier version of Berth started
+    Need("StatefulSet", ("delete",)),  # of a workspace that an earlier version of Berth started
     Need("Service", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     Need("PersistentVolumeClaim", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     # Patched to keep data when its PVC goes; created where a pool names its nodes' driver path; read to adopt one.
     Need("PersistentVolume", ("get", *_APPLIED)),
-    Need("Secret", ("get", "list", *_APPLIED, "delete")),
-    Need("ConfigMap", ("get", *_FOLLOWED, *_APPLIED, "delete")),
-    # Attempts of jobs, and a test of a node's GPUs.
-    Need("Job", ("get", *_FOLLOWED, *_APPLIED, "delete")),
-    # Networks that workspaces must not reach.
+    Need("Secret", (*_APPLIED, "delete")),
+    Need("ConfigMap", (*_FOLLOWED, *_APPLIED, "delete")),
+    Need("Job", ("get", "list", "create", "delete")),
+    Need("ServiceAccount", _APPLIED),
+    Need("ResourceQuota", _APPLIED),
+    Need("LimitRange", _APPLIED),
+    Need("NetworkPolicy", (*_APPLIED, "delete")),  # those of an attempt go with it
+    # Networks that workspaces must not reach, and what pods use.
     Need("EndpointSlice", ("list",)),
     Need("ServiceCIDR", ("list",)),
-    # Usage of pods, and what doctor reads about storage, addresses and runtimes.
     Need("PodMetrics", ("list",)),
-    Need("IPAddressPool", ("list",)),
-    Need("RuntimeClass", ("get", "list")),
-    Need("VolumeSnapshotClass", ("list",)),
     # Copies of volumes. A content is patched to keep the copy when its snapshot goes, and made if it is gone itself.
+    Need("VolumeSnapshotClass", ("list",)),
     Need("VolumeSnapshot", ("get", "create", "delete")),
     Need("VolumeSnapshotContent", ("get", "create", "patch", "delete")),
-    Need("CSIDriver", ("list",)),
-    Need("CSINode", ("list",)),
-    # Kueue's objects, so that doctor can report where two queues hand out the same GPUs.
-    Need("ResourceFlavorv1beta2", ("list",)),
-    Need("ClusterQueuev1beta2", ("list",)),
-    # Tenants.
-    Need("Namespace", ("get", *_FOLLOWED, *_APPLIED)),
+)
+
+# Examines clusters, looks for drift and repairs it when an admin says so, tests GPUs and isolation, cordons nodes.
+WORKER = (
+    Need("Node", ("get", "list", "patch")),
+    Need("Event", ("list",)),
+    Need("Namespace", ("get", "list", *_APPLIED)),
+    Need("Pod", ("get", "list", "patch", "delete")),
+    Need("Pod", ("get",), subresource="log"),
+    Need("StatefulSet", ("list", "delete")),
+    Need("Service", ("get", "list", *_APPLIED, "delete")),
+    Need("PersistentVolumeClaim", ("get", "list", "delete")),
+    Need("PersistentVolume", ("patch",)),
+    Need("Secret", ("list", *_APPLIED, "delete")),
+    Need("ConfigMap", ("list", "delete")),
+    Need("Job", ("get", "list", *_APPLIED, "delete")),
     Need("ServiceAccount", ("list", *_APPLIED)),
     Need("ResourceQuota", ("list", *_APPLIED)),
     Need("LimitRange", ("list", *_APPLIED)),
-    Need("NetworkPolicy", ("list", *_APPLIED, "delete")),  # those of an attempt go with it
+    Need("NetworkPolicy", ("list", *_APPLIED, "delete")),
+    Need("EndpointSlice", ("list",)),
+    Need("ServiceCIDR", ("list",)),
+    Need("PodMetrics", ("list",)),
+    # Read by doctor: storage, addresses, runtimes, and Kueue's queues for the same GPUs.
+    Need("StorageClass", ("list",)),
+    Need("VolumeSnapshotClass", ("list",)),
+    Need("CSIDriver", ("list",)),
+    Need("CSINode", ("list",)),
+    Need("IPAddressPool", ("list",)),
+    Need("RuntimeClass", ("list",)),
+    Need("ResourceFlavorv1beta2", ("list",)),
+    Need("ClusterQueuev1beta2", ("list",)),
 )
+
+
+def together(*parts: Iterable[Need]) -> tuple[Need, ...]:
+    """Return the needs of several parts that share one account."""
+    verbs: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for need in (need for part in parts for need in part):
+        verbs[need.kind, need.subresource].update(dict.fromkeys(need.verbs))
+    return tuple(Need(kind, tuple(found), subresource) for (kind, subresource), found in verbs.items())
+
+
+# What one account needs that all parts use, as where a kubeconfig leads to another cluster.
+NEEDS = together(WATCHER, WORKER)
+# Where each part has an account, doctor asks about the other's rights.
+PARTS = {"watcher": WATCHER, "worker": (*WORKER, Need("SubjectAccessReview", ("create",)))}

@@ -9,6 +9,7 @@ class MonitoringConfig(AppConfig):
     def ready(self) -> None:
         from accounts.trail import trail_words as trail
         from clusters.doctor import examination, proving
+        from clusters.errands import running
         from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
         from quotas.accounting import used
         from workloads import devices as of_runs
@@ -17,9 +18,10 @@ class MonitoringConfig(AppConfig):
         from . import doctor, nodes, trail_words
         from .alerts import driving, own_parts, sources, troubles
         from .dcgm import readings
+        from .drift import actions as drift_actions
         from .drift import looks
         from .figures import busy, devices, pods, thinning
-        from .health import signs, starts, supplies
+        from .health import drain, signs, starts, supplies
         from .idle import looking as idle
         from .intake import ecc
         from .isolation import proof, queries
@@ -31,6 +33,8 @@ class MonitoringConfig(AppConfig):
         examination.register(doctor.findings_about)
         examination.register(queries.findings)
         proving.register(proof.Proofs())
+        running.register("monitoring.close", drain.close_for)
+        running.register("monitoring.drift", drift_actions.do_for)
         tick.connect(looks.on_tick, dispatch_uid="monitoring.looks")
         tick.connect(thinning.on_tick, dispatch_uid="monitoring.thinning")
         tick.connect(ecc.on_tick, dispatch_uid="monitoring.ecc")

@@ -23,6 +23,10 @@ env = environ.Env()
 TRIAL = env.bool("BERTH_TRIAL", default=False)
 # Which process this is: web, worker, watcher, collector, ssh-jump, or empty for a management command.
 ROLE = env.str("BERTH_ROLE", default="")
+# Names of the parts' service accounts in the cluster that Berth runs in (deploy/kubernetes/rbac.yaml).
+SERVICE_ACCOUNTS = {
+    part: env.str(f"BERTH_{part.upper()}_ACCOUNT", default=f"berth-{part}") for part in ("watcher", "worker")
+}
 
 DEBUG = env.bool("BERTH_DEBUG", default=False)
 SECRET_KEY = env.str("BERTH_SECRET_KEY")

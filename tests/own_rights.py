@@ -1,4 +1,4 @@
-"""Berth's own account on a cluster, with the rights of deploy/kubernetes/rbac.yaml and no others."""
+"""Berth's own account on a cluster, with the rights of all parts in deploy/kubernetes/rbac.yaml and no others."""
 
 from __future__ import annotations
 
@@ -20,13 +20,27 @@ class OwnRights:
     def __init__(self, kubeconfig: str | Path, folder: Path) -> None:
         self.name = f"berth-{uuid4().hex[:8]}"
         self._admin = Kube(Path(kubeconfig))
-        account, role, binding = yaml.safe_load_all(
-            MANIFEST.read_text().replace(": berth\n", f": {self.name}\n")
+        space, named = self._admin.namespace(self.name), {"metadata": {"name": self.name}}
+        self._admin.create(f"{space}/serviceaccounts", named)
+        self.rules: list[dict[str, Any]] = [
+            rule
+            for body in yaml.safe_load_all(MANIFEST.read_text())
+            if body["kind"] == "ClusterRole"
+            for rule in body["rules"]
+        ]
+        self._admin.create(f"{RBAC}/clusterroles", named | {"rules": self.rules})
+        self._admin.create(
+            f"{RBAC}/clusterrolebindings",
+            named
+            | {
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": self.name,
+                },
+                "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": self.name}],
+            },
         )
-        space = self._admin.namespace(self.name)
-        self._admin.create(f"{space}/serviceaccounts", account)
-        self.rules: list[dict[str, Any]] = self._admin.create(f"{RBAC}/clusterroles", role)["rules"]
-        self._admin.create(f"{RBAC}/clusterrolebindings", binding)
         token = self._admin.create(f"{space}/serviceaccounts/{self.name}/token", {"spec": {}})["status"][
             "token"
         ]

@@ -15,17 +15,20 @@ from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList, ChangeListSearchForm
+from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import PermissionDenied
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Model, Q, QuerySet
 from django.forms import BaseForm, CharField, ModelChoiceField, ModelForm, Textarea
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from accounts import signals
 from accounts.admin import deletion
 from accounts.admin.labels import LabelledRows
+from accounts.admin.units import InPeoplesUnits, amount_in_unit, label_in_unit, shown
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
@@ -58,7 +61,7 @@ class BoundedList(ChangeList):
     search_form_class = SearchForm
 
 
-class Page(admin.ModelAdmin[M]):
+class Page(InPeoplesUnits, admin.ModelAdmin[M]):
     """A model's pages. `purpose` is the sentence above its list."""
 
     purpose: StrOrPromise = ""
@@ -97,12 +100,16 @@ class Page(admin.ModelAdmin[M]):
             raise IncorrectLookupParameters(error) from None
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        return super().changelist_view(request, {"purpose": self.purpose, **(extra_context or {})})
+        title = {"title": capfirst(str(self.opts.verbose_name_plural)), "purpose": self.purpose}
+        return super().changelist_view(request, title | (extra_context or {}))
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         obj = context.get("original")
+        rows = [row for shown in context["inline_admin_formsets"] for row in shown.formset.forms]
+        for form in (context["adminform"].form, *rows):
+            form.label_suffix = ""  # as on every other page
         if obj is not None:
             context |= {"public_address": self.public_address(obj), "buttons": self.buttons(request, obj)}
         return super().render_change_form(request, context, *args, **kwargs)
@@ -130,6 +137,15 @@ class Page(admin.ModelAdmin[M]):
         }
         return TemplateResponse(request, "admin/object_history.html", context)
 
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        """Name the two fields of a time as well: their one label names neither."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        widget = getattr(field, "widget", None)
+        if isinstance(widget, AdminSplitDateTime):
+            for part, what in zip(widget.widgets, (_("Date"), _("Time")), strict=True):
+                part.attrs["aria-label"] = f"{field.label}: {what}"
+        return field
+
     def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
         return super().get_changelist_formset(request, **{"formset": LabelledRows, **kwargs})
 
@@ -153,7 +169,8 @@ class ReadOnlyPage(Page[M]):
 
     def get_fields(self, request: HttpRequest, obj: M | None = None) -> Any:
         idle = {name for name, is_idle in self.idle_fields(obj).items() if is_idle} if obj else set()
-        return [name for name in super().get_fields(request, obj) if name not in idle]
+        names: Any = super().get_fields(request, obj)
+        return [shown(self.model, name) for name in names if name not in idle]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -291,7 +308,7 @@ def changes_in_entry(entry: AuditEntry, model: type[Model]) -> list[tuple[str, A
     """Return (field, before, after) of an entry, with the fields' names from the form."""
     before, after = entry.data.get("before") or {}, entry.data.get("after") or {}
     return [
-        (_name_of(model, field), before.get(field), after.get(field))
+        (_name_of(model, field), *(amount_in_unit(field, values.get(field)) for values in (before, after)))
         for field in entry.data.get("fields", [])
     ]
 
@@ -305,4 +322,4 @@ def _before(form: BaseForm, name: str) -> Any:
 
 def _name_of(model: type[Model], field: str) -> str:
     known = {row.name: getattr(row, "verbose_name", row.name) for row in model._meta.get_fields()}
-    return str(known.get(field, field))
+    return label_in_unit(str(known.get(field, field)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -15,7 +17,9 @@ from accounts.trail import audit
 from clusters.api import Api
 from clusters.connections import transport_to
 from clusters.doctor import Check, Finding, Level, examine
+from clusters.doctor.findings import as_json, from_json
 from clusters.doctor.keeping import keep
+from clusters.errands import running
 from clusters.errors import ClusterRefused
 from clusters.isolation.finding import look
 from clusters.models import Cluster, Node
@@ -42,19 +46,45 @@ class Seen:
 def look_at(cluster: Cluster) -> Seen:
     """Fill in networks, storage classes and way of access as the cluster tells them.
 
-    Writes nothing. Raises ClusterError if the cluster cannot be reached.
+    Writes nothing. Raises ClusterError if the cluster cannot be reached. The worker looks if this is web.
     """
+    told = running.ask("clusters.look_at", fields=_fields(cluster))
+    for name, value in told["fields"].items():
+        setattr(cluster, name, value)
+    findings = from_json(told["findings"])
+    cluster.networks_found_at = timezone.now()
+    keep(cluster, findings)
+    return Seen(findings, [NodeValues(**node) for node in told["nodes"]])
+
+
+def _fields(cluster: Cluster) -> dict[str, Any]:
+    """Return what an unsaved cluster is made of, as JSON. Its kubeconfig is encrypted."""
+    values = {field.attname: getattr(cluster, field.attname) for field in Cluster._meta.concrete_fields}
+    return {
+        name: str(value) if name == "id" else value
+        for name, value in values.items()
+        if not isinstance(value, datetime) and value is not None
+    }
+
+
+def look_for(*, fields: dict[str, Any]) -> dict[str, Any]:
+    """Do the errand of `look_at`."""
+    cluster = Cluster(**fields)
     api = Api(transport_to(cluster, within_seconds=WITHIN_SECONDS))
     api.version()
-    cluster.found_networks, cluster.networks_found_at = look(api), timezone.now()
+    cluster.found_networks = look(api)
     cluster.home_class, cluster.disk_class = suggested(_permitted(api, "StorageClass"))
     nodes = [node_values(body) for body in _permitted(api, "Node")]
     findings = examine(cluster)
     if settings.WORKSPACE_DOMAIN and not _gives_addresses(findings):
         cluster.exposure = Cluster.Exposure.PORTAL
         findings = examine(cluster)
-    keep(cluster, findings)
-    return Seen(findings, nodes)
+    found = ("found_networks", "home_class", "disk_class", "exposure")
+    return {
+        "fields": {name: getattr(cluster, name) for name in found},
+        "findings": as_json(findings),
+        "nodes": [asdict(node) for node in nodes],
+    }
 
 
 def _permitted(api: Api, kind: str) -> Objects:

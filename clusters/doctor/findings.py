@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext as _
@@ -39,6 +40,29 @@ class Finding:
     hint: str = ""
     check: Check | None = None  # None: the check of the look that found it
     yaml: str = ""  # what to add to the ClusterRole
+
+
+def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Return the findings as JSON, with their sentences in the language of now."""
+    return [
+        {
+            "level": one.level.value,
+            "message": str(one.message),
+            "hint": str(one.hint),
+            "check": one.check and one.check.value,
+            "yaml": one.yaml,
+        }
+        for one in findings
+    ]
+
+
+def from_json(told: Iterable[dict[str, Any]]) -> list[Finding]:
+    return [
+        Finding(
+            **{**one, "level": Level(one["level"]), "check": Check(one["check"]) if one["check"] else None}
+        )
+        for one in told
+    ]
 
 
 def ok(message: str) -> Finding:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from django.utils import timezone
 
 from accounts.models import Tenant
 from clusters.doctor.examination import examine
-from clusters.doctor.findings import Finding, Level
+from clusters.doctor.findings import Finding, Level, as_json, from_json
+from clusters.errands import running
 from clusters.models import Cluster
 
 EVERY = timedelta(hours=1)
@@ -27,6 +29,15 @@ def keep(cluster: Cluster, findings: Sequence[Finding]) -> None:
 def namespaces() -> list[str]:
     """Return namespaces of tenants, in which doctor looks for rights that are missing elsewhere."""
     return [tenant.namespace for tenant in Tenant.objects.all()[:MOST_NAMESPACES]]
+
+
+def examined(cluster: Cluster, within: Sequence[str] = ()) -> list[Finding]:
+    """Return what `examine` finds, where an account of the cluster is at hand: a page of web has none."""
+    return from_json(running.ask("clusters.examine", cluster_id=str(cluster.pk), within=list(within)))
+
+
+def examine_for(*, cluster_id: str, within: list[str]) -> list[dict[str, Any]]:
+    return as_json(examine(Cluster.objects.get(pk=cluster_id), within))
 
 
 def is_due(cluster: Cluster) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -12,16 +13,21 @@ from clusters.doctor.findings import Check, Finding, Level, ok, warn
 from clusters.errors import ClusterRefused
 from clusters.kinds import KINDS
 from clusters.models import Cluster
-from clusters.permissions import NEEDS, Need
+from clusters.own_place import is_inside, own_account
+from clusters.permissions import NEEDS, PARTS, Need
 
 AT_ONCE = 8  # access reviews
 
 
 def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterator[Finding]:
-    """Ask the cluster about each right by itself: its answer counts, however the right was granted."""
+    """Ask the cluster about each right by itself: its answer counts, however the right was granted.
+
+    Where Berth runs in the cluster, its parts have accounts of their own: each is asked about.
+    """
     served = api.groups()
-    needs = [need for need in NEEDS if need.arises(served)]
-    wanted = [(need, verb) for need in needs for verb in need.verbs]
+    parts = {own_account(part): needs for part, needs in PARTS.items()} if is_inside(cluster) else {"": NEEDS}
+    needs = [(account, need) for account, part in parts.items() for need in part if need.arises(served)]
+    wanted = [(need, verb, "", account) for account, need in needs for verb in need.verbs]
     try:
         first = is_granted(api, *wanted[0])
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -32,14 +38,16 @@ def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterat
         yield warn(_("The permissions of Berth cannot be checked: the cluster has no access reviews."))
         return
     granted = dict(zip(wanted, [first, *others], strict=True))
-    for need in needs:
-        if verbs := [verb for verb in need.verbs if not granted[need, verb]]:
-            yield missing(api, need, verbs, namespaces)
+    for account, need in needs:
+        if verbs := [verb for verb in need.verbs if not granted[need, verb, "", account]]:
+            yield missing(api, need, verbs, namespaces, account)
     if all(granted.values()):
         yield ok(_("Berth has all %(count)s permissions that it needs.") % {"count": len(wanted)})
 
 
-def missing(api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str]) -> Finding:
+def missing(
+    api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str], account: str = ""
+) -> Finding:
     """Return a finding with lines for the ClusterRole, and the namespaces where the right is granted."""
     facts = {"verbs": ", ".join(verbs), "resource": need.resource}
     message = _("Berth is not allowed to %(verbs)s %(resource)s.") % facts
@@ -47,18 +55,26 @@ def missing(api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str
         "Add these lines to Berth's ClusterRole; deploy/kubernetes/rbac.yaml has every right that it needs."
     )
     if KINDS[need.kind].namespaced:
-        within = [name for name in namespaces if all(is_granted(api, need, verb, name) for verb in verbs)]
+        within = [
+            name for name in namespaces if all(is_granted(api, need, verb, name, account) for verb in verbs)
+        ]
         if within:
             hint = _(
                 "It has this permission in %(namespaces)s, but not in every namespace, and new tenants get "
                 "new namespaces: bind the role with a ClusterRoleBinding, not a RoleBinding."
             ) % {"namespaces": _(", ").join(within)}
-    rule = f'- apiGroups: ["{need.group}"]\n  resources: [{need.resource}]\n  verbs: [{", ".join(verbs)}]'
+    role = f"# ClusterRole {account.rpartition(':')[2]}\n" if account else ""
+    rule = (
+        f'{role}- apiGroups: ["{need.group}"]\n  resources: [{need.resource}]\n  verbs: [{", ".join(verbs)}]'
+    )
     return Finding(Level.FAIL, message, hint, Check.RIGHTS, rule)
 
 
-def is_granted(api: Api, need: Need, verb: str, namespace: str = "") -> bool:
-    """Return True if Berth has the right in the namespace, or in all of them if none is given."""
+def is_granted(api: Api, need: Need, verb: str, namespace: str = "", account: str = "") -> bool:
+    """Return True if Berth has the right in the namespace, or in all of them if none is given.
+
+    `account`: user name of another service account of Berth's that is asked about; empty: the one that asks.
+    """
     attributes = {
         "group": need.group,
         "resource": need.resource.partition("/")[0],
@@ -66,11 +82,17 @@ def is_granted(api: Api, need: Need, verb: str, namespace: str = "") -> bool:
         "verb": verb,
         "namespace": namespace,
     }
-    review = api.create(
-        {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {name: value for name, value in attributes.items() if value}},
-        }
-    )
+    spec: dict[str, Any] = {
+        "resourceAttributes": {name: value for name, value in attributes.items() if value}
+    }
+    if account:
+        spec |= {"user": account, "groups": groups_of(account)}
+    kind = "SubjectAccessReview" if account else "SelfSubjectAccessReview"
+    review = api.create({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
     return bool(review.get("status", {}).get("allowed"))
+
+
+def groups_of(account: str) -> list[str]:
+    """Groups of a service account: https://kubernetes.io/docs/reference/access-authn-authz/authentication/"""
+    namespace = account.split(":")[2]
+    return ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]

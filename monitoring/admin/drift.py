@@ -79,7 +79,7 @@ ACTIONS = (
         gettext_lazy("Accept it as it is"),
         why_not=words.why_not_accept,
         what=words.accepted,
-        do=drift_actions.accept,
+        do=partial(drift_actions.do, "accept"),
     ),
     FindingAction(
         "recreate",
@@ -88,7 +88,7 @@ ACTIONS = (
         gettext_lazy("Recreate"),
         why_not=words.why_not_recreate,
         what=words.recreated,
-        do=drift_actions.recreate,
+        do=partial(drift_actions.do, "recreate"),
     ),
     FindingAction(
         "delete_object",
@@ -97,7 +97,7 @@ ACTIONS = (
         gettext_lazy("Delete, keep data"),
         why_not=words.why_not_delete,
         what=partial(words.deleted, with_data=False),
-        do=drift_actions.delete,
+        do=partial(drift_actions.do, "delete"),
         is_grave=True,
     ),
     FindingAction(
@@ -107,7 +107,7 @@ ACTIONS = (
         gettext_lazy("Delete with the data"),
         why_not=partial(words.why_not_delete, with_data=True),
         what=partial(words.deleted, with_data=True),
-        do=partial(drift_actions.delete, with_data=True),
+        do=partial(drift_actions.do, "delete_data"),
         is_grave=True,
         tick=gettext_lazy("Nobody needs this data. It cannot be recovered."),
     ),

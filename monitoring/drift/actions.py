@@ -5,8 +5,9 @@ left alone. The audit line is written before the cluster is called, so that no a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
@@ -14,10 +15,11 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import Conflict
-from accounts.models import Scope, Tenant
+from accounts.models import Scope, Tenant, User
 from accounts.trail import audit
 from clusters.api import Api
 from clusters.connections import api_for
+from clusters.errands import running
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.models import Installation
 from clusters.storage.volumes import set_reclaim
@@ -36,6 +38,21 @@ from .findings import digest_in
 from .ownership import differences, removals
 from .survey import check_against_other_rows, namespaces, other_claims, rows_of, thing_at
 from .words import why_not_accept, why_not_delete, why_not_recreate
+
+
+def do(verb: str, actor: Actor, finding: Finding) -> bool:
+    """Do one of DOERS, in the worker if this is web: the look at the cluster before it needs an account, too."""
+    asked = {"verb": verb, "finding_id": str(finding.pk), "user_id": str(actor.user.pk)}
+    return bool(running.ask("monitoring.drift", **asked, address=audit.client_address.get()))
+
+
+def do_for(*, verb: str, finding_id: str, user_id: str, address: str | None) -> bool:
+    """Do the errand of `do`."""
+    token = audit.client_address.set(address)
+    try:
+        return DOERS[verb](Actor(User.objects.get(pk=user_id)), Finding.objects.get(pk=finding_id))
+    finally:
+        audit.client_address.reset(token)
 
 
 def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
@@ -145,6 +162,13 @@ def _add_event(finding: Finding, code: str, **data: Any) -> None:
     if finding.workspace is not None:
         admin_repair.add_admin_event(finding.workspace, code, object=f"{finding.kind} {finding.name}", **data)
 
+
+DOERS: dict[str, Callable[[Actor, Finding], bool]] = {
+    "accept": accept,
+    "recreate": recreate,
+    "delete": delete,
+    "delete_data": partial(delete, with_data=True),
+}
 
 # --- Common to all actions
 

@@ -19,8 +19,8 @@ from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.models import Scope
 from accounts.trail import audit
-from clusters.api import Api
 from clusters.connections import api_for
+from clusters.errands import running
 from clusters.errors import ClusterError
 from clusters.models import Gpu, Node
 from monitoring import enqueue
@@ -36,14 +36,14 @@ LONGEST_WHY = 200
 
 def cordon(actor: Actor, node: Node, why: str = "") -> bool:
     """Close the node for new work; running work continues. Return False if it was closed already."""
-    with admin_action(actor, node, "cordon", {"why": why}) as api:
-        return _close(actor, node, why, api)
+    with admin_action(actor, node, "cordon", {"why": why}):
+        return _close(actor, node, why)
 
 
 def uncordon(actor: Actor, node: Node) -> bool:
     """Open the node, whoever closed it, and cancel a drain. Return False if it was open."""
-    with admin_action(actor, node, "uncordon") as api:
-        is_changed = _set(api, node, closed=False, by=None, why=None)
+    with admin_action(actor, node, "uncordon"):
+        is_changed = _set(node, closed=False, by=None, why=None)
     with transaction.atomic():
         judging.lock(node.cluster_id, node.name)
         is_changed |= bool(open_drain(node).update(ended_at=timezone.now()))
@@ -55,8 +55,8 @@ def uncordon(actor: Actor, node: Node) -> bool:
 def drain(actor: Actor, node: Node, minutes: int, why: str = "") -> bool:
     """Close the node, notify everybody on it, and stop them after `minutes`. Return False if it drains already."""
     until = timezone.now() + timedelta(minutes=minutes)
-    with admin_action(actor, node, "drain", {"minutes": minutes, "why": why}) as api:
-        _close(actor, node, why, api)
+    with admin_action(actor, node, "drain", {"minutes": minutes, "why": why}):
+        _close(actor, node, why)
     with transaction.atomic():
         judging.lock(node.cluster_id, node.name)
         if open_drain(node).exists():
@@ -104,23 +104,30 @@ def open_drain(node: Node) -> Any:
 
 
 @contextmanager
-def admin_action(actor: Actor, node: Node, verb: str, data: dict[str, Any] | None = None) -> Iterator[Api]:
+def admin_action(actor: Actor, node: Node, verb: str, data: dict[str, Any] | None = None) -> Iterator[None]:
     """Check the permission, and record the action before the cluster is called."""
     actor.require(Scope.ADMIN)
     audit.record(actor, f"cluster.{verb}", target=node.cluster, data={"node": node.name, **(data or {})})
     try:
-        yield api_for(node.cluster)
+        yield
     except ClusterError as error:
         text = _("The cluster rejected it: %(why)s") % {"why": error.message}
         raise Conflict("cluster_refused", text, _("Check the cluster, then try again.")) from None
 
 
-def _close(actor: Actor, node: Node, why: str, api: Api) -> bool:
-    return _set(api, node, closed=True, by=actor.user.get_username(), why=why[:LONGEST_WHY] or None)
+def _close(actor: Actor, node: Node, why: str) -> bool:
+    return _set(node, closed=True, by=actor.user.get_username(), why=why[:LONGEST_WHY] or None)
 
 
-def _set(api: Api, node: Node, *, closed: bool, by: str | None, why: str | None) -> bool:
-    """Return False if the node was so already, whoever set it."""
+def _set(node: Node, *, closed: bool, by: str | None, why: str | None) -> bool:
+    """Return False if the node was so already, whoever set it. The worker asks the cluster if this is web."""
+    return bool(running.ask("monitoring.close", node_id=node.pk, closed=closed, by=by, why=why))
+
+
+def close_for(*, node_id: int, closed: bool, by: str | None, why: str | None) -> bool:
+    """Do the errand of `_set`."""
+    node = Node.objects.select_related("cluster").get(pk=node_id)
+    api = api_for(node.cluster)
     there = api.get("Node", None, node.name)
     if there is None:
         raise Conflict("node_gone", _("The cluster no longer has a node of this name."))

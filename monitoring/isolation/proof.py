@@ -6,6 +6,7 @@ import time
 from uuid import UUID
 
 from accounts.access import Actor
+from clusters.errands import running
 from clusters.models import Cluster
 from monitoring.models import IsolationProof
 
@@ -22,7 +23,8 @@ class Proofs:
         """Look until its result is there and its pods are removed, within the time that a proof may take."""
         row = IsolationProof.objects.get(pk=proof_id)
         while row.ended_at is None or (row.cleared_at is None and not steps.is_overdue(row)):
-            steps.look(proof_id)
+            if not running.is_for_others():  # else the worker looks, once a second
+                steps.look(proof_id)
             row.refresh_from_db()
             if row.cleared_at is None:
                 time.sleep(PAUSE_SECONDS)

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
+from accounts.admin.units import InPeoplesUnits
 from accounts.models import Membership, Tenant
 from accounts.rest.actors import actor_of
 from portal.admin import members as membership_rows
@@ -25,7 +26,7 @@ from quotas.models import Claim, TenantLimit
 from workloads.logs.models import LogLimit
 
 
-class LogLimitInline(admin.StackedInline[LogLimit, Any]):
+class LogLimitInline(InPeoplesUnits, admin.StackedInline[LogLimit, Any]):
     model = LogLimit
     formset = LabelledInlineRows
     extra = 0

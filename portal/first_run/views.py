@@ -24,8 +24,6 @@ from accounts.once import done_once
 from accounts.rest.actors import actor_of
 from accounts.trail import audit
 from clusters.adding import adding
-from clusters.api import Api
-from clusters.connections import transport_to
 from clusters.doctor import Check
 from clusters.errors import ClusterError
 from clusters.faults import explained
@@ -130,12 +128,7 @@ def make_pools(request: HttpRequest, actor: Actor, context: Context) -> HttpResp
         return redirect("first-run")
     chosen = request.POST.get("cluster") or request.GET.get("cluster")
     cluster = next((one for one in clusters if one.slug == chosen), clusters[-1])
-    try:
-        plans = missing_plans(cluster, Api(transport_to(cluster, within_seconds=adding.WITHIN_SECONDS)))
-    except ClusterError as error:
-        message, hint = explained(error, cluster)
-        context["refusal"] = {"message": message, "hint": hint}
-        return None
+    plans = missing_plans(cluster)
     form = context["form"] = PoolsForm(plans, request.POST or None)
     context |= {"cluster": cluster, "clusters": clusters, "has_gpus": any(plan.total_gpus for plan in plans)}
     if not form.is_valid():

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from clusters.api import Api
-from clusters.models import Cluster
-from clusters.nodes.hami import cards_of_node
-from clusters.quantities import parse
+from clusters.models import Cluster, Node
+from clusters.nodes.inventory import NodeValues, node_values
 from quotas.models import Flavor, Pool
 from quotas.pools.planning import NodeSeen, PoolPlan, plan_pools
 
@@ -18,15 +16,17 @@ MAKERS = ("nvidia.com/", "tencent.com/vcuda-")  # name prefixes of GPU resources
 
 def plans_of(api: Api) -> list[PoolPlan]:
     """Plan the pools of a cluster. Raises ClusterError."""
-    return plan_pools(map(node_seen, api.list("Node")))
+    return plan_pools(node_known(node_values(body)) for body in api.list("Node"))
 
 
-def missing_plans(cluster: Cluster, api: Api) -> list[PoolPlan]:
-    """Plan the pools that the cluster does not have yet, with slugs that no pool has. Raises ClusterError."""
+def missing_plans(cluster: Cluster) -> list[PoolPlan]:
+    """Plan the pools that the known nodes of a cluster do not have yet, with slugs that no pool has."""
     there = {identity(pool) for pool in Pool.objects.filter(cluster=cluster)}
     taken = set(Pool.objects.values_list("slug", flat=True))
     sizes = set(Flavor.objects.values_list("slug", flat=True))
-    wanted = [plan for plan in plans_of(api) if identity(plan) not in there]
+    wanted = [
+        plan for plan in plan_pools(map(node_known, cluster.nodes.all())) if identity(plan) not in there
+    ]
     return [plan.with_free_slugs(taken, sizes) for plan in wanted]
 
 
@@ -46,13 +46,13 @@ def make_pool(cluster: Cluster, plan: PoolPlan) -> Pool:
     return pool
 
 
-def node_seen(body: dict[str, Any]) -> NodeSeen:
-    amounts = {name: parse(name, value) for name, value in body["status"]["allocatable"].items()}
+def node_known(node: Node | NodeValues) -> NodeSeen:
+    amounts = node.allocatable
     return NodeSeen(
-        labels=body["metadata"].get("labels") or {},
-        taints=body.get("spec", {}).get("taints") or (),
+        labels=node.labels,
+        taints=node.taints,
         cpu_millicores=amounts.get("cpu", 0),
         memory_mib=amounts.get("memory", 0) // MIB,
         gpus={name: amount for name, amount in amounts.items() if name.startswith(MAKERS) and amount},
-        devices=cards_of_node(body["metadata"].get("annotations") or {}),
+        devices=node.devices,
     )

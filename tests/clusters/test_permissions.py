@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
-from clusters.permissions import NEEDS
+from clusters.permissions import PARTS
 
 RBAC = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
 
 Rights = dict[tuple[str, str], set[str]]
 
 
-def granted() -> Rights:
+def granted(part: str) -> Rights:
     rights: Rights = {}
     for body in yaml.safe_load_all(RBAC.read_text()):
-        for rule in body.get("rules", []) if body["kind"] == "ClusterRole" else []:
+        is_its_role = body["kind"] == "ClusterRole" and body["metadata"]["name"] == f"berth-{part}"
+        for rule in body["rules"] if is_its_role else []:
             for group in rule["apiGroups"]:
                 for resource in rule["resources"]:
                     rights.setdefault((group, resource), set()).update(rule["verbs"])
     return rights
 
 
-def test_the_cluster_role_grants_what_is_needed_and_nothing_else() -> None:
-    assert granted() == {(need.group, need.resource): set(need.verbs) for need in NEEDS}
+@pytest.mark.parametrize("part", PARTS)
+def test_each_parts_role_grants_what_it_needs_and_nothing_else(part: str) -> None:
+    assert granted(part) == {(need.group, need.resource): set(need.verbs) for need in PARTS[part]}
 
 
 def test_no_account_may_run_commands_in_pods_or_speak_to_kubelets() -> None:
@@ -41,6 +44,7 @@ def test_no_account_may_run_commands_in_pods_or_speak_to_kubelets() -> None:
 
 
 def test_secrets_are_never_watched_and_nothing_is_a_wildcard() -> None:
-    rights = granted()
-    assert "watch" not in rights["", "secrets"]
-    assert not [key for key, verbs in rights.items() if "*" in {*key, *verbs}]
+    for part in PARTS:
+        rights = granted(part)
+        assert "watch" not in rights["", "secrets"]
+        assert not [key for key, verbs in rights.items() if "*" in {*key, *verbs}]

@@ -25,9 +25,9 @@ def by_name(body: Body) -> str:
     return str(body["metadata"]["name"])
 
 
-@pytest.mark.parametrize("workload", of_kind("Deployment", "Job"), ids=by_name)
+@pytest.mark.parametrize("workload", of_kind("Deployment", "Job", "Pod"), ids=by_name)
 def test_every_pod_passes_pod_security_restricted(workload: Body) -> None:
-    pod = workload["spec"]["template"]["spec"]
+    pod = workload["spec"].get("template", workload)["spec"]
     assert pod["securityContext"]["runAsNonRoot"]
     assert pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
     for container in pod["containers"]:
@@ -107,6 +107,25 @@ def test_every_resource_with_a_right_is_one_that_berth_knows() -> None:
         for resource in rule["resources"]
     }
     assert granted <= known
+
+
+def test_every_pod_names_its_account_and_only_those_with_rights_get_a_token() -> None:
+    bound = {
+        subject["name"]
+        for binding in of_kind("ClusterRoleBinding", "RoleBinding")
+        for subject in binding["subjects"]
+        if subject["namespace"] == "berth"
+    }
+    assert bound == {"berth-watcher", "berth-worker", "berth-collector", "berth-retire"}
+    accounts = {
+        by_name(one): one for one in of_kind("ServiceAccount") if one["metadata"]["namespace"] == "berth"
+    }
+    pods_alone = [one for one in of_kind("Pod") if one["metadata"]["namespace"] == "berth"]
+    for name, pod in {**pods(), **{by_name(one): one for one in pods_alone}}.items():
+        account = pod["spec"]["serviceAccountName"]
+        has_token = pod["spec"].get("automountServiceAccountToken", True)
+        assert account == name and has_token == (account in bound), name
+        assert accounts[account].get("automountServiceAccountToken", True) == has_token, name
 
 
 def test_the_collector_may_read_pods_and_their_logs_and_nothing_else() -> None:
@@ -192,7 +211,8 @@ def test_only_web_and_the_jump_are_reached() -> None:
 def test_each_part_reaches_what_it_works_with() -> None:
     from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT
 
-    for part in ("berth-web", "berth-worker", "berth-watcher"):
+    assert goes_out_to("berth-web", 443) and not goes_out_to("berth-web", 6443)
+    for part in ("berth-worker", "berth-watcher", "berth-collector"):
         assert goes_out_to(part, 443) and goes_out_to(part, 6443)
     assert goes_out_to("berth-worker", SMTP)
     for part, workspaces in (("berth-web", True), ("berth-ssh-jump", True), ("berth-worker", True)):

@@ -106,6 +106,7 @@ DISTRIBUTED: list[Any] = [
     {"framework": "ranks", "processes_per_node": -1}, {"framework": "ranks", "processes_per_node": 2**70},
     {"framework": "torchrun", "master": "10.0.0.1"},
 ]  # fmt: skip
+OWN_IMAGES: list[Any] = ["", "docker.io/a", "http://a.example/b", "a\x00b", "-", "a" * 5000, None, 7, {}, []]
 # The last one lacks nothing but a good name.
 TEMPLATES: list[Any] = [
     7, [], "x", None, {}, {"image": "jupyter"}, {"image": None, "flavor": "a100-1"},
@@ -164,6 +165,8 @@ HOSTILE: list[tuple[str, str, Any]] = [
     )),
     *(key(text) for text in KEYS),
     *(launch(image=image) for image in of("", "nothing", "../jupyter", "a" * 5000, None, 7, {}, "jup\x00yter")),
+    *(launch(image_reference=text) for text in OWN_IMAGES),
+    *(("PATCH", "workspaces/{id}/", {"image_reference": text}) for text in OWN_IMAGES),
     *(launch(flavor=flavor) for flavor in of("nothing", "", None, 7, [], "a100-1\x00")),
     *(launch(tenant=tenant) for tenant in of("nothing", "second", "", None, 7, {}, "de\x00mo", "DEMO/../second")),
     launch(surprise=1), launch(owner="alice"), launch(phase="ready"), launch(id="1"), launch(pool="a100"),

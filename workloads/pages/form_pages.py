@@ -17,7 +17,7 @@ from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant
 from storage import connections
 from storage.mounts import choosing
-from workloads.models import Image
+from workloads.images import catalogue, registries
 from workloads.sizes.choices import PoolChoice, best_now, launch_tenants, pool_choices, with_room_first
 from workloads.sizes.estimate import Alternative
 
@@ -128,7 +128,8 @@ class FormPage(Generic[Form]):
         return {
             "actor": actor,
             "tenants": tenants,
-            "images": list(Image.objects.filter(is_active=True)),
+            "catalogue": list(catalogue()),
+            "registries": registries(tenants),
             "pools": pools,
             "volumes": choosing.offers(actor),
             "connections": connections.visible(actor),

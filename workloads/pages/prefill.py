@@ -25,12 +25,13 @@ from workloads.sizes.parts import is_part, part_value
 from workloads.sizes.sizing import portion_of
 
 from .forms import FIND, FINDING, MIB_PER_GIB, WorkloadForm
+from .images import OWN, first_image
 
 FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 # Names that choose the first values; `tenant` and `pool` are read before the form is made.
 OTHERS = ("again", "workspace", "job", "template", "fresh", "pool", "env")
 # A link with one of these describes all: nothing of what the reader did last may get into it.
-WHOLE = frozenset({"image", "repository", "env", "command", "notebook", "sweep"})
+WHOLE = frozenset({"image", "image_reference", "repository", "env", "command", "notebook", "sweep"})
 MOST_NOTES = 8
 LONGEST_QUOTE = 60
 
@@ -65,7 +66,7 @@ def settings_of(source: Source) -> dict[str, Any]:
 
 def row_values(row: Workload, *, is_own: bool) -> dict[str, Any]:
     """The same of a row without its volumes; environment and repository only for the owner."""
-    values: dict[str, Any] = {"tenant": row.tenant.slug, "image": row.image.slug}
+    values: dict[str, Any] = {"tenant": row.tenant.slug, **first_image(row.image)}
     if is_own:
         values["env"] = "\n".join(f"{name}={value}" for name, value in row.env.items())
         values["repository"] = row.repository
@@ -103,6 +104,8 @@ def fill_in(
                 form.initial[name] = _cleaned(form, name, link[name])
             except forms.ValidationError as error:
                 notes.append(_in_vain(form, name, link[name], error))
+    if link.get("image_reference") and "image" not in link and form.registries:
+        form.initial["image"] = OWN
     if "pool" in link and "flavor" not in link:
         chosen = next((choice for choice in pools if choice.pool["slug"] == link["pool"]), None)
         if chosen:

@@ -24,7 +24,8 @@ from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
 from storage.mounts import foreseen
 from workloads.figures import moment
-from workloads.models import ORDERINGS, Image
+from workloads.images import catalogue
+from workloads.models import ORDERINGS
 from workloads.sizes.estimate import estimate
 from workspaces import access
 from workspaces.gateway.scripts import hand_out
@@ -284,7 +285,7 @@ class EventsView(ListView):
 
 class ImagesView(ListView):
     serializer_class = ImageShape
-    queryset = Image.objects.filter(is_active=True)
+    queryset = catalogue()
     filterset_fields = ("slug", "name")
     search_fields = ("slug", "name", "description", "version", "cuda_version", "frameworks")
     keyset = ("slug", "id")

@@ -23,6 +23,7 @@ from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
 from storage.models import Mount, Turn
 from storage.mounts import homes, mounting
+from workloads import images
 from workloads.failures import is_past, post_mortem_of
 from workloads.figures import exposition, moment, number
 from workloads.sizes.sizing import Size
@@ -123,6 +124,7 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, ask
         "name": workspace.name,
         "shared_with_me": share.role if share else None,
         "image": workspace.image.slug,
+        "image_reference": workspace.image.reference if workspace.image.is_own else None,
         "pool": workspace.pool.slug,
         "flavor": workspace.flavor.slug if workspace.flavor else None,
         "gpus": gpus(workspace),
@@ -157,6 +159,7 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, ask
         "metrics": exposition(workspace.exposition),
         "next_size": next_size_json(workspace),
         "next_image": workspace.next_settings.get("image"),
+        "next_image_reference": images.reference_of(workspace.next_settings.get("image")),
         "next_env": workspace.next_settings.get("env") if own else None,
         "next_repository": workspace.next_settings.get("repository") if own else None,
         "previous_image": workspace.previous_image or None,

@@ -32,7 +32,7 @@ def container(wanted: Wanted) -> dict[str, Any]:
     return {
         "name": CONTAINER,
         "image": image.reference,
-        "imagePullPolicy": "IfNotPresent",
+        "imagePullPolicy": image.pull_policy,
         "command": ["/bin/sh", "/berth/start/start.sh"],
         "env": environment(wanted),
         "ports": ports,

@@ -10,7 +10,7 @@ from typing import Any
 
 from accounts.access import Actor
 from accounts.models import Tenant
-from workloads.models import Image
+from workloads.images import catalogue
 from workloads.sizes.choices import best_now, pool_choices, with_room_first
 from workspaces.models import Workspace
 
@@ -43,7 +43,7 @@ def is_taken(actor: Actor, tenant: str, name: str) -> bool:
 
 def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
     """Suggest a first launch: the size that the launch form preselects, in the first tenant in which one starts now."""
-    image = Image.objects.filter(is_active=True).first()
+    image = catalogue().first()
     for tenant in tenants[:MOST_TRIED] if image else ():
         flavor = best_now(with_room_first(pool_choices(actor, tenant), tenant, actor.user))
         if flavor:

@@ -16,19 +16,19 @@ from accounts.errors import Refusal
 from accounts.forms import show_refusal, time_zone_choices
 from quotas.models import Flavor, Pool
 from storage.mounts import choosing, mounting
+from workloads.images import catalogue, prefixes
 from workloads.longest import LONGEST_MINUTES
-from workloads.models import Image
+from workloads.pages.fields import EnvironmentField, plain_text
 from workloads.pages.forms import (
     MIB_PER_GIB,
     MOST_CPUS,
     MOST_GPUS,
     MOST_MEMORY_GIB,
-    EnvironmentField,
     GpusField,
     WorkloadForm,
     lifetimes,
-    plain_text,
 )
+from workloads.pages.images import OWN, first_image, own_image
 from workloads.sizes.parts import Part, parts_of
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces import access
@@ -79,6 +79,7 @@ class SettingsForm(forms.Form):
     image = forms.ChoiceField(
         label=_("Image"), required=False, help_text=_("Takes effect at the next start. Files are kept.")
     )
+    image_reference = own_image()
     repository = forms.CharField(
         label=_("Git repository"),
         required=False,
@@ -109,10 +110,10 @@ class SettingsForm(forms.Form):
         self.offers, ticked = choosing.offers_for(actor, workspace.tenant, workspace.pool.cluster, mounts)
         self.asked = size.asked()
         coming = settings.coming(workspace)
-        images = Image.objects.filter(is_active=True)
-        image = settings.coming_image(workspace)
+        image, offered = settings.coming_image(workspace), list(catalogue())
+        registries = prefixes(workspace.tenant)
         initial = {
-            "image": image.slug,
+            **first_image(image),
             "repository": coming.repository,
             "env": coming.env,
             "name": workspace.name,
@@ -131,7 +132,11 @@ class SettingsForm(forms.Form):
         )
         self._choose("idle_minutes", idle_spans(workspace.idle_minutes))
         self._choose("volumes", [(key, offer.label) for key, offer in self.offers.items()])
-        self._choose("image", [(one.slug, one.name) for one in {image: "", **dict.fromkeys(images, "")}])
+        named = [(one.slug, one.name) for one in {image: "", **dict.fromkeys(offered, "")} if not one.is_own]
+        self._choose("image", [*named, (OWN, gettext("Own image"))] if registries or image.is_own else named)
+        self.fields["image_reference"].help_text = gettext(
+            "Counts with “Own image”. Allowed: %(registries)s"
+        ) % {"registries": ", ".join(registries) or gettext("none")}
         self._choose("forget", [(name, name) for name in sorted(coming.secret_env)])
         environment = self.fields["env"]
         assert isinstance(environment, EnvironmentField)
@@ -143,6 +148,18 @@ class SettingsForm(forms.Form):
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
+
+    @property
+    def offers_own_image(self) -> bool:
+        return any(choice.data["value"] == OWN for choice in self["image"].subwidgets)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("image") != OWN:
+            self.errors.pop("image_reference", None)
+        elif not cleaned.get("image_reference") and "image_reference" not in self.errors:
+            self.add_error("image_reference", gettext("Fill this in."))
+        return cleaned
 
     @property
     def volume_rows(self) -> list[choosing.Row]:
@@ -170,6 +187,8 @@ class SettingsForm(forms.Form):
     def _settings(self, changed: set[str]) -> NewSettings | None:
         data = self.cleaned_data
         values: dict[str, Any] = {name: data[name] for name in STARTED_WITH if name in changed}
+        if data["image"] == OWN and {"image", "image_reference"} & changed:
+            values["image"], values["image_reference"] = None, data["image_reference"]
         if secrets := {**dict.fromkeys(data["forget"]), **data["secret_env"]}:
             values["secret_env"] = secrets
         return NewSettings(**values) if values else None

@@ -29,8 +29,8 @@ from quotas import reasons
 from quotas.estimates import Estimator
 from quotas.models import Claim
 from storage.mounts import homes
+from workloads import images
 from workloads.logs.panel import Panel
-from workloads.models import Image
 from workloads.pages.bodies import curl
 from workloads.repositories import holds_credentials
 from workloads.sizes.estimate import alternatives
@@ -137,7 +137,7 @@ def what_waits(workspace: Workspace) -> dict[str, Any]:
     waits = settings.changes_of(workspace)
     back_to = workspace.image if "image" in waits else None
     if back_to is None and workspace.previous_image:
-        back_to = Image.objects.filter(slug=workspace.previous_image, is_active=True).first()
+        back_to = images.former(workspace.tenant, workspace.previous_image)
     may_undo = not workspace.ending and workspace.phase in UNDOES_SIZE
     former = workspace.former_size if may_undo else None
     return {

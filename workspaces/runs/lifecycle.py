@@ -21,11 +21,12 @@ from clusters.isolation.deciding import refuse_unknown
 from quotas import admission
 from quotas.allowed import storage
 from storage.mounts import homes
+from workloads import images
 from workspaces import enqueue
 from workspaces.access import require_manage, require_own
 from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Phase, Workspace
-from workspaces.state import by_hand, runs
+from workspaces.state import by_hand, runs, settings
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
@@ -52,6 +53,7 @@ def start(actor: Actor, workspace: Workspace) -> bool:
 def begin(row: Workspace, code: str) -> None:
     """Want it to run, and put its claim into the queue, reported by this event. Inside `changing`."""
     refuse_unknown(row.pool.cluster)  # now: where a run is still ending, the claim is made only after its end
+    images.refuse_not_allowed(settings.coming_image(row))
     move(row, Move.WANT_RUNNING)
     if not row.ending:
         runs.fit_lifetime(row)
@@ -81,6 +83,7 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
         return start(actor, workspace)
     with allowed(actor, workspace, "restart"):
         require_own(actor, workspace)
+        images.refuse_not_allowed(settings.coming_image(workspace))
         if runs.is_changing(workspace):  # it needs a new claim: do not end this run for a refusal
             refuse_unknown(workspace.pool.cluster)
     return restart_run(actor, workspace, "restarting")

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.text import in_gib
 from clusters import explain
 from quotas import reasons
-from workloads.pods.words import OF_VOLUMES, Line
+from workloads.pods.words import OF_RUNS, Line
 from workloads.spans import lifetime
 from workspaces import measures
 from workspaces.models import Event, Step, Workspace
@@ -201,7 +201,7 @@ LINES: dict[str, Line] = {
         _("It cannot start again: it needs more than your team's limit, or than any node of its pool has."),
         _("Its files are kept. Ask your admin for more quota, or launch a smaller workspace."),
     ),
-    **OF_VOLUMES,
+    **OF_RUNS,
     "namespace_foreign": Line(
         _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
         _("Ask an admin to remove or rename it. Berth never takes over a namespace of others."),

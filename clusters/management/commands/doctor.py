@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
 from accounts.errors import Refusal
-from clusters.doctor import Finding, Level, by_check, examine, proving
+from clusters.doctor import Finding, Level, by_check, keeping, proving
 from clusters.models import Cluster
 
 
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         for cluster in clusters:
             if options["prove_isolation"]:
                 self._prove(cluster, options["image"])
-            findings = examine(cluster)
+            findings = keeping.examined(cluster)
             self.stdout.write(f"{cluster.slug}:")
             for name, rows in by_check(findings):
                 self.stdout.write(f"  {name}")

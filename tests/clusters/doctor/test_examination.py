@@ -112,7 +112,7 @@ class TestCommand:
     def test_warnings_alone_are_no_failure(self, monkeypatch: pytest.MonkeyPatch) -> None:
         Cluster.objects.create(slug="lab", name="Lab")
         warning = Finding(Level.WARN, "Hm.", "Look.", Check.STORAGE, "verbs: [get]")
-        monkeypatch.setattr("clusters.management.commands.doctor.examine", lambda cluster: [warning])
+        monkeypatch.setattr("clusters.doctor.keeping.examined", lambda cluster: [warning])
         out = io.StringIO()
         call_command("doctor", "--cluster", "lab", stdout=out)
         told = "lab:\n  Storage\n    warn  Hm.\n          Look.\n            verbs: [get]\n"

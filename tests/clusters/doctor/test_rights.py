@@ -5,18 +5,19 @@ from __future__ import annotations
 from clusters.doctor import rights
 from clusters.kinds import ADDITIONS
 from clusters.models import Cluster
-from clusters.permissions import NEEDS
+from clusters.permissions import NEEDS, PARTS
 from tests.clusters.doctor.told import Said, levels, said
 from tests.clusters.stub import Stub, status
 
 
 class TestRights:
     def test_all_granted_is_one_line(self) -> None:
-        (finding,) = said(rights.rights, Said(groups=tuple(ADDITIONS)))
-        assert finding == (
-            "ok",
-            f"Berth has all {sum(len(need.verbs) for need in NEEDS)} permissions that it needs.",
-        )
+        """Where Berth runs in the cluster, each part's account is asked about; elsewhere the one that is used."""
+        inside = sum(len(need.verbs) for needs in PARTS.values() for need in needs)
+        outside = sum(len(need.verbs) for need in NEEDS)
+        for connection, count in (("in-cluster", inside), ("kubeconfig", outside)):
+            (finding,) = said(rights.rights, Said(groups=tuple(ADDITIONS)), connection=connection)
+            assert finding == ("ok", f"Berth has all {count} permissions that it needs.")
 
     def test_what_is_not_installed_needs_no_right(self) -> None:
         denied = ("list ipaddresspools",)
@@ -28,6 +29,7 @@ class TestRights:
         findings = said(rights.rights, Said(denied=("patch secrets", "create secrets", "watch nodes")))
         assert findings == [
             ("fail", "Berth is not allowed to watch nodes."),
+            ("fail", "Berth is not allowed to create, patch secrets."),
             ("fail", "Berth is not allowed to create, patch secrets."),
         ]
 
