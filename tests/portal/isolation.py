@@ -82,10 +82,8 @@ def make_stage() -> Stage:
     common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
     workspace = make_workspace(cast, cast.bob, apps=[app])
     for name, role in SHARERS.items():
-        share = Share.objects.create(
-            workspace=workspace, user=people[name].user, role=role, given_by=cast.bob.user
-        )
-    common["share"] = str(share.pk)
+        shared = {"workspace": workspace, "user": people[name].user, "given_by": cast.bob.user}
+        common["share"] = str(Share.objects.create(**shared, role=role).pk)
     schedule.put(cast.bob, workspace, start=time(9), stop=time(18), days=[1], time_zone="Europe/Berlin")
     notice = Notice.objects.create(
         user=cast.bob.user,

@@ -123,7 +123,18 @@ KEYS: list[Any] = [
     "ssh-dss AAAAB3NzaC1kc3MAAACBAP", 'command="id" ssh-ed25519 AAAA', "ssh-ed25519 AAAA\nssh-ed25519 BBBB",
     None, 7, [], "x" * 100_000, "ssh-ed25519\x00AAAA",
 ]  # fmt: skip
-SCHEDULE = {"start": "09:00", "stop": "18:00", "days": [1], "time_zone": "Europe/Berlin"}
+SHARES: list[Any] = [
+    *({"username": name, "role": "work"} for name in of("", "nobody", "b\x00b", "a" * 9000, None, 7, [])),
+    *({"username": "bob", "role": role} for role in of("", "own", "look ", None, 7, {})),
+    {"username": "bob", "role": "look", "given_by": "admin"}, {},
+]  # fmt: skip
+SCHEDULE: dict[str, Any] = {"start": "09:00", "stop": "18:00", "days": [1], "time_zone": "Europe/Berlin"}
+SCHEDULES: list[dict[str, Any]] = [
+    *({"start": text} for text in of("", "9", "25:00", "09:00:00", "09:00+02", None, 9, [], "09:00\x00")),
+    *({"days": days} for days in of([], [0], [8], ["x"], [1] * 8, [True], None, 7, "12345", [None])),
+    *({"time_zone": zone} for zone in of("", "../../etc/passwd", "Etc/GMT-1", "localtime", "x" * 9000, None, 7)),
+    {"is_on": "perhaps"}, {"stop": "09:10"}, {"until": "2027"},
+]  # fmt: skip
 HOSTILE: list[tuple[str, str, Any]] = [
     *(launch(name=name) for name in NAMES),
     *(launch(env=env) for env in ENVIRONMENTS),
@@ -138,26 +149,8 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "workspaces/{id}/apps/", app) for app in APPS),
     ("PATCH", "workspaces/{id}/apps/6006/", {"shared_with": "tenant"}),
     ("DELETE", "workspaces/{id}/apps/99999999999999999999/", None),
-    *(
-        ("POST", "workspaces/{id}/shares/", body)
-        for body in (
-            *({"username": name, "role": "work"} for name in ("", "nobody", "b\x00b", "a" * 9000, None, 7, [])),
-            *({"username": "bob", "role": role} for role in ("", "own", "look ", None, 7, {})),
-            {"username": "bob", "role": "look", "given_by": "admin"},
-            {},
-        )
-    ),
-    *(
-        ("PUT", "workspaces/{id}/schedule/", SCHEDULE | change)
-        for change in (
-            *({"start": text} for text in ("", "9", "25:00", "09:00:00", "09:00+02", None, 9, [], "09:00\x00")),
-            *({"days": days} for days in ([], [0], [8], ["x"], [1] * 8, [True], None, 7, "12345", [None])),
-            *({"time_zone": zone} for zone in ("", "../../etc/passwd", "Etc/GMT-1", "localtime", "x" * 9000, None, 7)),
-            {"is_on": "perhaps"},
-            {"stop": "09:10"},
-            {"until": "2027"},
-        )
-    ),
+    *(("POST", "workspaces/{id}/shares/", body) for body in SHARES),
+    *(("PUT", "workspaces/{id}/schedule/", SCHEDULE | change) for change in SCHEDULES),
     ("DELETE", "workspaces/{id}/shares/" + "0" * 36 + "/", None),
     *(job(after=after) for after in AFTER),
     *(job(writes=writes) for writes in of(

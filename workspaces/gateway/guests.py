@@ -63,7 +63,7 @@ def place(site: Site, guest: Guest) -> Iterator[None]:
 
 
 async def guest_of(secret: str, site: Site, *, not_before: float | None = None) -> Guest | None:
-    """Return whom the secret lets in, as the database said at most two seconds ago, or since `not_before`.
+    """Return whom the secret lets in, as the database said at most a second ago, or since `not_before`.
 
     All who ask for the same at once share one look.
     """

@@ -115,6 +115,9 @@ async def test_what_a_colleague_has_open_ends_within_two_seconds(
 async def test_to_look_opens_logs_and_no_jupyter_and_narrowing_ends_it(stage: Stage) -> None:
     dora = await in_thread(make_colleague)(stage.cast)
     assert not await stage.link(dora)
+    async with AsyncExitStack() as stack:  # a member whom the owner did not name reads no log
+        with pytest.raises(TypeError, match="8:4404"):
+            await opened_by(dora, stage, stack)
     await in_thread(share)(stage, "look")
     assert not await stage.link(dora)
     await in_thread(share)(stage, "work")
@@ -162,10 +165,9 @@ async def test_ssh_of_a_colleague_leads_through_jupyter_and_ends_with_the_share(
         async with await stage.connect("dora", client_keys=[key]) as connection:
             name = f"berth-{stage.workspace.pk}"
             assert (await stage.refusal(connection, name))[0] == asyncssh.OPEN_CONNECT_FAILED
-            for role, is_open in (("look", False), ("work", True)):
-                row, _changed = await in_thread(sharing.share)(cast.bob, stage.workspace, "dora", role)
-                if not is_open:
-                    assert await stage.refusal(connection, name)
+            await in_thread(sharing.share)(cast.bob, stage.workspace, "dora", "look")
+            assert await stage.refusal(connection, name)
+            row, _changed = await in_thread(sharing.share)(cast.bob, stage.workspace, "dora", "work")
             channel = await stage.open(connection)
             assert await channel[0].readexactly(4) == b"SSH-"
             assert await jump_stage.echoes(channel)

@@ -98,7 +98,8 @@ def test_a_start_that_is_refused_is_told_with_the_reason(cast: Cast) -> None:
 @pytest.mark.django_db
 def test_in_maintenance_a_start_is_left_out_that_day_and_the_schedule_goes_on(cast: Cast) -> None:
     workspace, row = made(cast)
-    Announcement.objects.create(text="New switches", no_launches_from=timezone.now())
+    now = timezone.now()
+    Announcement.objects.create(text="New switches", shown_from=now, no_launches_from=now)
     there = look(workspace, next_at(row, 9))
     assert (there.desired, last_code(there)) == (Desired.STOPPED, "schedule_refused")
     assert Schedule.objects.get().due_at == next_at(row, 17, 50)
