@@ -51,7 +51,7 @@ class DeletedFilter(admin.SimpleListFilter):
 class CatalogueFilter(admin.RelatedFieldListFilter):
     """Images of the catalogue. Those by reference are many."""
 
-    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [(str(image.pk), image.name) for image in Image.objects.filter(tenant=None)]
 
 

@@ -93,8 +93,9 @@ def require_own(actor: Actor, workspace: Workspace) -> None:
         )
 
 
-def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> bool:
+def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool, for_owner: bool = False) -> bool:
     """Return True for the owner, for colleagues of a share, and for the whole tenant if the app is shared with it.
+    `for_owner`: for the owner alone.
 
     Nobody gets in once the owner has no right to the workspace: what the app shows is theirs.
     """
@@ -102,12 +103,12 @@ def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> bool
         return False
     if is_own(actor, workspace):
         return may_launch(actor, workspace.tenant)
-    is_open = is_shared or share_of(actor, workspace) is not None
+    is_open = not for_owner and (is_shared or share_of(actor, workspace) is not None)
     return is_open and role_in(actor, workspace.tenant) is not None
 
 
-def require_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> None:
-    if not may_open_app(actor, workspace, is_shared=is_shared):
+def require_app(actor: Actor, workspace: Workspace, *, is_shared: bool, for_owner: bool = False) -> None:
+    if not may_open_app(actor, workspace, is_shared=is_shared, for_owner=for_owner):
         raise NotAllowed(
             "not_shared",
             _("This app is private: only %(owner)s can open it.") % {"owner": workspace.owner.get_username()},

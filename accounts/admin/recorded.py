@@ -15,7 +15,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList, ChangeListSearchForm
-from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import PermissionDenied
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Model, Q, QuerySet
@@ -27,8 +26,9 @@ from django.utils.translation import gettext as _
 
 from accounts import signals
 from accounts.admin import deletion
+from accounts.admin.fields import OwnFields
 from accounts.admin.labels import LabelledRows
-from accounts.admin.units import InPeoplesUnits, amount_in_unit, label_in_unit, shown
+from accounts.admin.units import amount_in_unit, label_in_unit, shown
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
@@ -61,7 +61,7 @@ class BoundedList(ChangeList):
     search_form_class = SearchForm
 
 
-class Page(InPeoplesUnits, admin.ModelAdmin[M]):
+class Page(OwnFields, admin.ModelAdmin[M]):
     """A model's pages. `purpose` is the sentence above its list."""
 
     purpose: StrOrPromise = ""
@@ -136,15 +136,6 @@ class Page(InPeoplesUnits, admin.ModelAdmin[M]):
             "trail": f"?q={obj.pk}",
         }
         return TemplateResponse(request, "admin/object_history.html", context)
-
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        """Name the two fields of a time as well: their one label names neither."""
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        widget = getattr(field, "widget", None)
-        if isinstance(widget, AdminSplitDateTime):
-            for part, what in zip(widget.widgets, (_("Date"), _("Time")), strict=True):
-                part.attrs["aria-label"] = f"{field.label}: {what}"
-        return field
 
     def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
         return super().get_changelist_formset(request, **{"formset": LabelledRows, **kwargs})

@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.admin.fields import OwnFields
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
-from accounts.admin.units import InPeoplesUnits
 from accounts.models import Membership, Tenant
 from accounts.rest.actors import actor_of
 from portal.admin import members as membership_rows
@@ -26,7 +26,7 @@ from quotas.models import Claim, TenantLimit
 from workloads.logs.models import LogLimit
 
 
-class LogLimitInline(InPeoplesUnits, admin.StackedInline[LogLimit, Any]):
+class LogLimitInline(OwnFields, admin.StackedInline[LogLimit, Any]):
     model = LogLimit
     formset = LabelledInlineRows
     extra = 0

@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
+from accounts.admin.fields import OwnFields
 from accounts.admin.previews import Effect, Previewed
-from accounts.admin.units import InPeoplesUnits
 from quotas.admin.pool_form import FlavorForm, FlavorRows, NodeLine, PoolForm, lines, summary
 from quotas.admin.quotas import QuotaInline
 from quotas.admin.shared import ConfirmsLowering, gpus_meter
@@ -137,7 +137,7 @@ def _named(text: str, people: list[str]) -> str:
     return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
 
 
-class FlavorInline(InPeoplesUnits, admin.TabularInline[Flavor, Any]):
+class FlavorInline(OwnFields, admin.TabularInline[Flavor, Any]):
     """Sizes to add and change. A size is deleted on its own page, which lists who uses it."""
 
     model = Flavor

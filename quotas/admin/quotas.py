@@ -17,9 +17,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.admin.fields import OwnFields
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
-from accounts.admin.units import InPeoplesUnits
 from quotas.admin.shared import ConfirmsLowering, share_meter
 from quotas.allowed.overuse import cores, gib
 from quotas.allowed.storage import storage_of
@@ -35,7 +35,7 @@ def held(amount: Any, which: Q = ADMITTED, **where: Any) -> Coalesce:
     return Coalesce(Subquery(claims.order_by().values("tenant").annotate(held=amount).values("held")), 0)
 
 
-class QuotaInline(admin.TabularInline[Quota, Any]):
+class QuotaInline(OwnFields, admin.TabularInline[Quota, Any]):
     model = Quota
     formset = LabelledInlineRows
     extra = 0
@@ -53,7 +53,7 @@ class TenantLimitForm(forms.ModelForm[TenantLimit]):
         )
 
 
-class TenantLimitInline(InPeoplesUnits, admin.StackedInline[TenantLimit, Any]):
+class TenantLimitInline(OwnFields, admin.StackedInline[TenantLimit, Any]):
     model = TenantLimit
     form = TenantLimitForm
     formset = LabelledInlineRows

@@ -83,7 +83,7 @@ CORDONED = {
     "unschedulable": True,
     "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
 }
-OTHER_TAINT = {"taints": [{"key": "x", "effect": "NoSchedule"}]}
+OTHER_TAINT: dict[str, Any] = {"taints": [{"key": "x", "effect": "NoSchedule"}]}
 INSIDE, OUTSIDE = "Berth writes only in namespaces", {"kubernetes.io/metadata.name": "default"}
 
 LET_IN = {

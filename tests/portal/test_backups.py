@@ -7,7 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import psycopg
 import pytest
@@ -169,6 +169,6 @@ def test_a_stream_that_cannot_seek_will_do() -> None:
 
     make_stage()
     pipe = Pipe()
-    backups.write(pipe)
+    backups.write(cast(IO[bytes], pipe))
     with zipfile.ZipFile(io.BytesIO(pipe.content)) as archive:
         assert backups.check(archive).tables == backups.columns(backups.cursor())

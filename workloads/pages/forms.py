@@ -138,7 +138,10 @@ class WorkloadForm(ChoosesImage):
     )
     env = EnvironmentField(
         label=_("Environment"),
-        help_text=_("One NAME=value per line, 64 KiB at most. Others in your tenant cannot see it."),
+        help_text=_(
+            "One NAME=value per line, 64 KiB at most. A value of several lines: NAME<<END, its lines, then END on a "
+            "line of its own. Others in your tenant cannot see it."
+        ),
     )
     secret_env = EnvironmentField(
         label=_("Secret environment"),
@@ -158,6 +161,7 @@ class WorkloadForm(ChoosesImage):
         volumes: Mapping[str, choosing.Offer],
         connections: Iterable[Connection],
     ) -> None:
+        self.not_offered: dict[str, Any] = {}  # first values that nobody can choose any more
         super().__init__(data, initial=self.defaults() | {"once": uuid.uuid4()} | initial, label_suffix="")
         for name, field in self.fields.items():
             field.error_messages |= LIMITS
@@ -197,7 +201,9 @@ class WorkloadForm(ChoosesImage):
         offered = dict(choices)
         if isinstance(field, forms.MultipleChoiceField):
             self.initial[name] = [key for key in self.initial.get(name) or () if key in offered]
-        elif self.initial.get(name) not in offered:
+        elif (wanted := self.initial.get(name)) not in offered:
+            if wanted:
+                self.not_offered[name] = wanted
             self.initial[name] = choices[0][0] if choices else None
 
     def _offer_lifetime(self, minutes: Any) -> None:

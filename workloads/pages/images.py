@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django import forms
 from django.utils.translation import gettext
@@ -41,6 +42,7 @@ class ChoosesImage(forms.Form):
     """Fields that choose the image of a new workspace or job."""
 
     tenants: Sequence[Tenant]  # in which it may be launched
+    not_offered: dict[str, Any]
 
     image = forms.ChoiceField(label=_("Image"), widget=forms.RadioSelect)
     image_reference = own_image()
@@ -53,7 +55,9 @@ class ChoosesImage(forms.Form):
         field = self.fields["image"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
-        if self.initial.get("image") not in dict(choices):
+        if (wanted := self.initial.get("image")) not in dict(choices):
+            if wanted:
+                self.not_offered["image"] = self.initial.get("image_reference") or wanted
             self.initial["image"] = choices[0][0] if choices else None
 
     def own_image_faults(self) -> dict[str, list[str]]:

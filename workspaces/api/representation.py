@@ -39,7 +39,7 @@ from . import ssh_config
 from .ssh_config import Jump
 
 MAY_WAIT = (Phase.WAITING, Phase.STARTING, Phase.STOPPING, Phase.DELETING)
-CLOSED = {"jupyter": None, "ssh": None}
+CLOSED = {"jupyter": None, "ssh": None, "code_server": None}
 SHARED = ("tenant", "owner", "image", "pool__cluster", "flavor")
 Json = dict[str, Any]
 
@@ -253,7 +253,13 @@ def endpoints(workspace: Workspace, jump: Jump | None, *, is_shared: bool) -> Js
         return {**CLOSED, "apps": apps}
     link = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"
     ssh = ssh_endpoint(workspace, jump, is_shared=is_shared)
-    return {"jupyter": link if hosts.jupyter_of(workspace) else None, "ssh": ssh, "apps": apps}
+    vs_code = declared.code_server(workspace)
+    return {
+        "jupyter": link if hosts.jupyter_of(workspace) else None,
+        "ssh": ssh,
+        "code_server": app_json(workspace, vs_code)["url"] if vs_code else None,
+        "apps": apps,
+    }
 
 
 def shared_endpoints(workspace: Workspace, share: Share | None, actor: Actor, jump: Jump | None) -> Json:

@@ -252,6 +252,9 @@ class EndpointsShape(serializers.Serializer[Any]):
         allow_null=True, help_text="Link for a browser that is signed in to Berth."
     )
     ssh = SSHShape(allow_null=True)
+    code_server = serializers.CharField(
+        allow_null=True, help_text="Link to VS Code, if the image has code-server; as that to Jupyter."
+    )
     apps = AppShape(many=True, help_text="For others: those that are shared with the tenant.")
 
 
@@ -402,7 +405,11 @@ class ImageShape(serializers.ModelSerializer[Image]):
         )
 
     def get_offers(self, image: Image) -> list[str]:
-        offered = {"jupyter": image.offers_jupyter, "ssh": image.offers_ssh}
+        offered = {
+            "jupyter": image.offers_jupyter,
+            "ssh": image.offers_ssh,
+            "code_server": image.has_code_server,
+        }
         return [name for name, is_offered in offered.items() if is_offered]
 
 

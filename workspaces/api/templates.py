@@ -90,7 +90,7 @@ class Kept:
             body["repository"] = without_credentials(body["repository"])
         if "secret_names" in body:
             body["secret_names"] = sorted(set(body["secret_names"]))
-        rest = {
+        rest: dict[str, Any] = {
             **dict.fromkeys(IMAGE, ""),
             "env": {},
             "repository": "",

@@ -113,7 +113,10 @@ def admitted(secret: str, site: Site) -> Guest | None:
 def _may_open(user: User, workspace: Workspace, site: Site) -> bool:
     if site.port is not None:
         app = declared.app_at(workspace, site.port)
-        return app is not None and access.may_open_app(Actor(user), workspace, is_shared=app.is_shared)
+        if app is None:
+            return False
+        for_owner = declared.is_code_server(workspace, app)
+        return access.may_open_app(Actor(user), workspace, is_shared=app.is_shared, for_owner=for_owner)
     return access.may_work(Actor(user), workspace)
 
 

@@ -90,12 +90,16 @@ class SettingsForm(forms.Form):
     env = EnvironmentField(
         label=_("Environment"),
         help_text=_(
-            "One NAME=value per line. Takes effect at the next start. Others in your tenant cannot see it."
+            "One NAME=value per line, or NAME<<END, lines, and END. Takes effect at the next start. Others in your "
+            "tenant cannot see it."
         ),
     )
     secret_env = EnvironmentField(
         label=_("New or changed secrets"),
-        help_text=_("One NAME=value per line. Takes effect at the next start. Values are never shown again."),
+        help_text=_(
+            "One NAME=value per line, or NAME<<END, lines, and END. Takes effect at the next start. Values are never "
+            "shown again."
+        ),
     )
     forget = forms.MultipleChoiceField(
         label=_("Secrets to remove"),
@@ -142,7 +146,9 @@ class SettingsForm(forms.Form):
         assert isinstance(environment, EnvironmentField)
         if not environment.holds(coming.env):
             environment.disabled = True
-            environment.help_text = gettext("A value has several lines. Change it through the API.")
+            environment.help_text = gettext(
+                "A value has a line end that forms cannot send. Change it through the API."
+            )
 
     def _choose(self, name: str, choices: list[Any]) -> None:
         field = self.fields[name]

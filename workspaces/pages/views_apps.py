@@ -83,8 +83,10 @@ def open_app(request: HttpRequest, id: UUID, port: int) -> HttpResponse:
     actor = actor_of(request)
     workspace = access.get(actor, id)
     app = declared.app_at(workspace, port)
-    access.require_app(actor, workspace, is_shared=app is not None and app.is_shared)
-    declared.require_app(workspace, port)
+    for_owner = app is not None and declared.is_code_server(workspace, app)
+    access.require_app(actor, workspace, is_shared=app is not None and app.is_shared, for_owner=for_owner)
+    if app is None:
+        declared.require_app(workspace, port)
     if not hosts.is_on() or not jupyter.address(workspace):
         messages.error(request, apps_closed(workspace) or _("Its apps can be opened while it is ready."))
         return redirect("workspace", id=id)

@@ -19,6 +19,7 @@ from accounts.errors import Invalid, NotThere
 from accounts.rest.actors import actor_of
 from workloads.asking import check_name
 from workloads.figures import number
+from workloads.pages.fields import lines_of_env
 from workloads.pages.forms import FIND, MIB_PER_GIB
 from workloads.pages.images import OWN
 from workloads.serializers import wishes_of
@@ -94,7 +95,7 @@ def first_values(actor: Actor, template: Template) -> dict[str, Any]:
         "idle_minutes": body.get("idle_minutes"),
         "notify": body.get("notify", True),
         "apps": lines_of(App(**app) for app in body.get("apps", ())),
-        "env": "\n".join(f"{name}={value}" for name, value in body.get("env", {}).items()),
+        "env": lines_of_env(body.get("env", {})),
         "secret_env": "\n".join(f"{name}=" for name in body.get("secret_names", ())),
         "volumes": [wish.key for wish in wishes_of(body.get("volumes", ()))],
     }

@@ -30,14 +30,14 @@ from workloads.models import Exposition
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 from workspaces import enqueue
 from workspaces.access import require_own
-from workspaces.launch.keys import keep_host_key
+from workspaces.launch.keys import keep_host_key, take_host_key
 from workspaces.launch.launch import check_disk, name_taken, needs, refuse_beyond_storage
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.state import runs, settings
 from workspaces.state.story import add_event
 
 from . import lifecycle, lifetime
-from .settings import NewSettings, set_settings
+from .settings import NewSettings, has_run, set_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +144,8 @@ def _rename(row: Workspace, name: str) -> bool:
     keep_host_key(row)
     row.name = name
     keep_host_key(row)
+    if not has_run(row):
+        take_host_key(row)
     return True
 
 

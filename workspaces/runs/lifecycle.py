@@ -24,6 +24,7 @@ from storage.mounts import homes
 from workloads import images
 from workspaces import enqueue
 from workspaces.access import require_manage, require_own
+from workspaces.launch.keys import take_host_key
 from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Phase, Workspace
 from workspaces.state import by_hand, runs, settings
@@ -54,6 +55,7 @@ def begin(row: Workspace, code: str) -> None:
     """Want it to run, and put its claim into the queue, reported by this event. Inside `changing`."""
     refuse_unknown(row.pool.cluster)  # now: where a run is still ending, the claim is made only after its end
     images.refuse_not_allowed(settings.coming_image(row))
+    take_host_key(row)
     move(row, Move.WANT_RUNNING)
     if not row.ending:
         runs.fit_lifetime(row)
@@ -95,6 +97,7 @@ def restart_run(actor: Actor, workspace: Workspace, code: str, **event: Any) -> 
         refuse_deleted(row)
         if row.desired != Desired.RUNNING or row.ending or row.phase == Phase.WAITING:
             return False
+        take_host_key(row)
         add_event(row, code, **event)
         runs.end(row, Ending.RESTART)
     enqueue.reconcile([workspace.pk], urgent=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import json
+import os
 import secrets
 import shutil
 import socket
@@ -312,6 +313,37 @@ def test_who_does_not_sign_in_keeps_nobody_else_out_for_long(pod: Pod) -> None:
             idle.enter_context(socket.create_connection((pod.address, 2222))).recv(4)
         assert pod.ssh("true").returncode == 255
     until("room", lambda: pod.ssh("true").returncode == 0)
+
+
+# --- VS Code: a server of Python's stands for code-server, which the trial's image lacks
+
+
+def test_code_server_is_started_on_loopback_alone_and_again_when_it_ends(pod: Pod) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    programs = pod.home / ".local" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "code-server").write_text(
+        '#!/bin/sh\necho "$@ ${PORT:-none}" >>"$HOME/started"\n'
+        f"exec python3 -m http.server --bind 127.0.0.1 {port}\n"
+    )
+    for path in (programs.parent, programs, programs / "code-server"):
+        path.chmod(0o755)
+        os.chown(path, UID, UID)
+    pod.start(ENV | {"BERTH_CODE_SERVER": str(port), "PORT": "8080"})
+    wanted = f"--auth none --bind-addr 127.0.0.1:{port} --disable-telemetry --disable-update-check /home/jovyan none"
+    until("it runs", (pod.home / "started").exists)
+    assert (pod.home / "started").read_text().splitlines() == [wanted]
+    until("it answers", lambda: answers("127.0.0.1", port))
+    assert not answers(pod.address, port)
+    assert pod.stop() < GRACE_SECONDS
+    assert not answers("127.0.0.1", port)
+
+
+def answers(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
 
 
 # --- Stop and start
