@@ -24,7 +24,7 @@ from tests.cast import Cast
 from tests.shared.sockets import in_thread
 from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import Stage, staged
-from workspaces.gateway import passes
+from workspaces.gateway import guests, passes
 from workspaces.gateway.door import cookie_name
 from workspaces.gateway.hosts import ENTER, Site
 from workspaces.models import Share, Workspace
@@ -47,7 +47,10 @@ REFUSED = "303 401 401 401 404 303 401 403"
 
 
 @pytest.fixture
-async def stage(cast: Cast) -> AsyncIterator[Stage]:
+async def stage(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    monkeypatch.setattr(
+        guests, "TRUSTED_SECONDS", 0.0
+    )  # how long a look holds is tested in test_gateway_guests.py
     async with staged(cast) as stage:
         yield stage
 
