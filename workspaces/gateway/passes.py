@@ -19,7 +19,7 @@ from accounts.credentials.tokens import digest
 from accounts.locks import forget
 from accounts.models import User
 from workspaces import access
-from workspaces.models import GatewayPass, Workspace
+from workspaces.models import Desired, GatewayPass, Workspace
 from workspaces.state import declared, jupyter
 
 from .hosts import Site
@@ -128,6 +128,8 @@ def _holder(secret: str, site: Site) -> User | None:
 
 
 def _bearer(token: str, workspace: Workspace) -> User | None:
-    """Person whose script brings Jupyter's token: the owner."""
+    """Person whose script brings Jupyter's token: the owner, until the workspace is to be deleted."""
+    if workspace.desired == Desired.DELETED:
+        return None
     known = hmac.compare_digest(token.encode(), jupyter.token(workspace).encode())
     return workspace.owner if known and workspace.owner.is_active else None

@@ -116,8 +116,9 @@ def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> 
         row.delete_disk = delete_disk
         add_event(row, "delete_requested", by=actor.user.get_username())
         runs.end(row, Ending.DELETE)
-        people = row.shares.values_list("user_id", flat=True)
-        publish_to_all([f"user.{pk}" for pk in people], {"type": "access.changed"})  # shares end with it
+        # Shares end with it, and what colleagues opened by Jupyter's token, for which they count as the owner.
+        people = [row.owner_id, *row.shares.values_list("user_id", flat=True)]
+        publish_to_all([f"user.{pk}" for pk in people], {"type": "access.changed"})
     enqueue.reconcile([workspace.pk])
     return True
 
