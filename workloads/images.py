@@ -87,8 +87,9 @@ def former(tenant: Tenant, slug: str) -> Image | None:
 
 
 def _find(tenant: Tenant, slug: str) -> Image | None:
-    is_offered = Q(tenant=None) | Q(tenant=tenant)
-    return Image.objects.filter(is_offered, slug=slug, is_active=True).select_related("tenant__limit").first()
+    # On the tenant's own ones its list of registries decides alone, whatever an admin's list has ticked.
+    is_offered = Q(tenant=None, is_active=True) | Q(tenant=tenant)
+    return Image.objects.filter(is_offered, slug=slug).select_related("tenant__limit").first()
 
 
 def kept(image: Image) -> Image:

@@ -18,9 +18,11 @@ from accounts.models import AuditEntry
 from accounts.notices.models import Notice
 from quotas.models import Claim
 from tests.cast import Cast
+from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Desired, Phase, Schedule, Workspace
 from workspaces.runs import idleness, lifecycle, schedule
+from workspaces.runs.weekly import Act, Turn
 
 TIMES: dict[str, Any] = {
     "start": time(9),
@@ -74,6 +76,10 @@ def test_a_stop_is_announced_and_by_one_press_kept_for_the_day(cast: Cast) -> No
     warned = look(workspace, next_at(row, 17, 50))
     assert last_code(warned) == "schedule_stops_soon"
     assert Notice.objects.filter(user=cast.bob.user, data__code="schedule_stops_soon").exists()
+    turn = schedule.next_turn(Schedule.objects.get(), warned)
+    assert turn == Turn(next_at(row, 18), Act.STOP)
+    seen = [browser(one).get(f"/workspaces/{warned.pk}/").context for one in (cast.bob, cast.victor)]
+    assert [context["schedule"] is not None for context in seen] == [True, False]
     assert idleness.keep_alive(cast.bob, warned)
     assert Schedule.objects.get().stops_at is None
     Schedule.objects.update(by_hand_at=next_at(row, 17, 55), due_at=next_at(row, 18))
@@ -83,6 +89,15 @@ def test_a_stop_is_announced_and_by_one_press_kept_for_the_day(cast: Cast) -> No
     there = look(workspace, next_at(row, 18) + tomorrow)
     assert there.desired == Desired.STOPPED
     assert "stopped_by_schedule" in there.events.values_list("code", flat=True)
+
+
+@pytest.mark.django_db
+def test_a_change_shortly_before_a_stop_keeps_the_stop(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, row = made(cast, Phase.READY)
+    at, due = next_at(row, 17, 55), next_at(row, 17, 50)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: at)
+    schedule.put(cast.bob, workspace, **TIMES)
+    assert Schedule.objects.get().due_at == due
 
 
 def removed(cast: Cast) -> None:
