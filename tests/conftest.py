@@ -55,6 +55,10 @@ def pytest_configure(config: pytest.Config) -> None:
     from tests.emptying import delete_all_rows
 
     pytest.MonkeyPatch().setattr(TransactionTestCase, "_fixture_teardown", delete_all_rows)
+    if path := os.environ.get("BERTH_RECORD_RIGHTS"):
+        from tests.deploy import used_rights
+
+        config.add_cleanup(used_rights.record(Path(path)).save)
 
 
 def _start_database(config: pytest.Config) -> None:

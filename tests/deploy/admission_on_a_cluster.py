@@ -1,4 +1,4 @@
-"""Try the cases of test_admission.py on a real API server: `python -m tests.deploy.admission_on_a_cluster KUBECONFIG`.
+"""Try the cases of admission_cases.py on a real API server: `python -m tests.deploy.admission_on_a_cluster KUBECONFIG`.
 
 The kubeconfig's user has to be an admin. The requests are made as an account of the namespace berth that may do
 everything by RBAC, so what is refused is refused by deploy/kubernetes/admission.yaml.
@@ -13,8 +13,8 @@ import time
 from typing import Any
 
 from clusters.kinds import KINDS
-from tests.deploy.test_admission import LET_IN, PODS, REFUSED
-from tests.shared.admission import BERTH, MANIFEST, TENANT, Body, Request
+from tests.deploy.admission import BERTH, MANIFEST, TENANT, Body, Request
+from tests.deploy.admission_cases import LET_IN, PODS, REFUSED
 
 ACCOUNT = "system:serviceaccount:berth:stolen"
 SPACE = "berth-loose"  # a tenant's, without Pod Security, which would refuse some cases before the policies are asked
