@@ -229,6 +229,9 @@ class Cluster(models.Model):
     doctor_at = models.DateTimeField(_("examined at"), null=True, editable=False)
     doctor_failures = models.JSONField(default=dict, db_default={}, editable=False)
 
+    # Subjects of the RoleBinding for Secrets in each tenant's namespace (clusters/isolation/granting.py).
+    secret_accounts = models.JSONField(default=list, db_default=[], editable=False)
+
     class Meta:
         verbose_name = _("cluster")
         verbose_name_plural = _("clusters")

@@ -170,6 +170,9 @@ Q_CLUSTER: dict[str, Any] = {
     "label": "Tasks",
 }
 
+# Modules whose functions are tasks. The worker runs no others, whatever is in the queue (portal/task_data.py).
+TASK_MODULES = ("accounts.tasks", "clusters.errands.tasks", "quotas.tasks", "monitoring.tasks")
+
 # --- People
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]

@@ -1,9 +1,10 @@
 """django-q2's PostgreSQL broker, woken by NOTIFY instead of polling: a task starts within milliseconds.
 
 The database's clock alone decides whether a task is due. By the machines' own clocks, a task queued on a machine
-whose clock is ahead would wait until the worker's clock reaches that time.
+whose clock is ahead would wait until the worker's clock reaches that time. The queue holds tasks as JSON.
 """
 
+import logging
 import time
 from typing import Any
 
@@ -14,8 +15,11 @@ from django.dispatch import Signal
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 
+from portal import task_data
 from portal.channel_layer import connection_parameters
 from vitals.pulse import beat_beside
+
+log = logging.getLogger(__name__)
 
 NOTIFY_CHANNEL = "berth_tasks"
 # Serving of the queue begins; the previous server may have died while it had tasks. No arguments.
@@ -40,7 +44,7 @@ class NotifyBroker(ORM):  # type: ignore[misc]
     _has_begun = False
 
     def enqueue(self, task: Any) -> Any:
-        queued = self.get_connection().create(key=self.list_key, payload=task, lock=Now())
+        queued = self.get_connection().create(key=self.list_key, payload=task_data.pack(task), lock=Now())
         with connections[Conf.ORM].cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, '')", [NOTIFY_CHANNEL])
         return queued.pk
@@ -56,7 +60,7 @@ class NotifyBroker(ORM):  # type: ignore[misc]
             if taken is None:
                 for _ in connection.notifies(timeout=Conf.POLL, stop_after=1):
                     pass
-            return taken
+            return taken and self._readable(taken)
         except (psycopg.OperationalError, OperationalError):
             # The database is away: otherwise django-q2 would end this process and lose ten seconds.
             self._connection = None
@@ -75,3 +79,14 @@ class NotifyBroker(ORM):  # type: ignore[misc]
         with connections[Conf.ORM].cursor() as cursor:
             cursor.execute(TAKE, {"key": self.list_key, "retry": Conf.RETRY})
             return cursor.fetchall() or None
+
+    def _readable(self, taken: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Return the tasks as django-q2 reads them. Drop what is no task of Berth's: nothing of it is run."""
+        found = []
+        for pk, payload in taken:
+            try:
+                found.append((pk, task_data.unpack(payload)))
+            except task_data.NoTask as why:
+                log.warning("a task in the queue is dropped: %s", why)
+                self.fail(pk)
+        return found

@@ -79,11 +79,11 @@ def with_volume(**source: Any) -> Callable[[Body], Any]:
     return lambda spec: spec["volumes"].append({"name": "more", **source})
 
 
-CORDONED = {
+CORDONED: Body = {
     "unschedulable": True,
     "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
 }
-OTHER_TAINT: dict[str, Any] = {"taints": [{"key": "x", "effect": "NoSchedule"}]}
+OTHER_TAINT: Body = {"taints": [{"key": "x", "effect": "NoSchedule"}]}
 INSIDE, OUTSIDE = "Berth writes only in namespaces", {"kubernetes.io/metadata.name": "default"}
 
 LET_IN = {

@@ -26,11 +26,11 @@ class TestRights:
         assert findings == [("fail", "Berth is not allowed to list ipaddresspools.")]
 
     def test_each_missing_one_is_named(self) -> None:
-        findings = said(rights.rights, Said(denied=("patch secrets", "create secrets", "watch nodes")))
+        findings = said(rights.rights, Said(denied=("patch services", "create services", "watch nodes")))
         assert findings == [
             ("fail", "Berth is not allowed to watch nodes."),
-            ("fail", "Berth is not allowed to create, patch secrets."),
-            ("fail", "Berth is not allowed to create, patch secrets."),
+            ("fail", "Berth is not allowed to create, patch services."),
+            ("fail", "Berth is not allowed to create, patch services."),
         ]
 
     def test_a_cluster_without_reviews_is_a_warning(self, stub: Stub) -> None:
