@@ -1,6 +1,6 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types format lock audit bases images check-machine check-network check-browser check-fonts
+.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types format lock audit bases images manifests check-machine check-network check-browser check-fonts
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 # Where Python may not keep its bytecode, each of some hundred processes compiles Berth anew.
@@ -201,6 +201,10 @@ bases:
 
 images:
 	@python3 deploy/images/build.py build $(IMAGES)
+
+# The files for kubectl and Kustomize, rendered from deploy/chart.
+manifests: $(TESTING)
+	@$(BIN)/python -m tests.deploy.rendering
 
 # Known vulnerabilities of what is pinned, and versions younger than a week. Where a source cannot be reached, it says so.
 AUDITOR := $(STATE)/audit/.pip-audit-$(call hash,requirements/audit.txt)

@@ -1,8 +1,9 @@
-"""Container references."""
+"""Container references, and lists of the registries and repositories that they may come from. Pure."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
@@ -14,6 +15,9 @@ _HOST = rf"(?:(?:localhost|{_LABEL}(?:\.{_LABEL})+|\[[0-9a-fA-F:]+\])(?::[0-9]+)
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _TAG = r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}"
 _DIGEST = r"[a-zA-Z][a-zA-Z0-9]*(?:[-_+.][a-zA-Z][a-zA-Z0-9]*)*:[0-9a-fA-F]{32,}"
+_PREFIX = re.compile(rf"{_HOST}(?:/{_PART})*/?")
+_DEFAULT_HOST, _OFFICIAL = "docker.io", "library"
+MOST_PREFIXES, LONGEST_PREFIX = 100, 255
 REFERENCE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::{_TAG})?(?:@{_DIGEST})?")
 
 
@@ -25,3 +29,57 @@ def valid_reference(text: str) -> None:
                 "This is no container reference. Write it as registry.example/team/image:tag, or with @sha256:…."
             )
         )
+
+
+def repository(reference: str) -> str:
+    """Return the full repository of a valid reference, without tag and digest, as container runtimes complete it:
+    `ubuntu:24.04` is docker.io/library/ubuntu.
+    """
+    name = reference.partition("@")[0]
+    before, slash, last = name.rpartition("/")
+    name = f"{before}{slash}{last.partition(':')[0]}"
+    host, slash, path = name.partition("/")
+    if not slash or not re.fullmatch(_HOST, host):
+        host, path = _DEFAULT_HOST, name
+    host = host.lower()
+    if host in (_DEFAULT_HOST, f"index.{_DEFAULT_HOST}"):
+        host, path = _DEFAULT_HOST, path if "/" in path else f"{_OFFICIAL}/{path}"
+    return f"{host}/{path}"
+
+
+def is_latest(reference: str) -> bool:
+    """Return True if the reference has the tag latest or none, and no digest."""
+    tag = reference.rpartition("/")[2].partition(":")[2]
+    return "@" not in reference and tag in ("", "latest")
+
+
+def prefixes_of(text: str) -> list[str]:
+    """Return the lines of a list without the empty ones."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def allows(prefixes: Iterable[str], reference: str) -> bool:
+    """Return True if the repository of a valid reference is, or lies under, one of the prefixes."""
+    asked = f"{repository(reference)}/"
+    return any(asked.startswith(_complete(prefix)) for prefix in prefixes)
+
+
+def _complete(prefix: str) -> str:
+    host, _slash, path = prefix.rstrip("/").partition("/")
+    return f"{host.lower()}/{path}/" if path else f"{host.lower()}/"
+
+
+def valid_prefixes(text: str) -> None:
+    """Raise ValidationError for a list with a line that is no host, or host and path."""
+    lines = prefixes_of(text)
+    if len(lines) > MOST_PREFIXES:
+        raise ValidationError(_("Use at most %(most)d lines."), params={"most": MOST_PREFIXES})
+    for line in lines:
+        if len(line) > LONGEST_PREFIX or not _PREFIX.fullmatch(line):
+            raise ValidationError(
+                _(
+                    "“%(line)s” is no registry. Write a host, and a path if only a part of it is allowed, without "
+                    "http:// and without a tag: registry.example/team/"
+                ),
+                params={"line": line[:LONGEST_PREFIX]},
+            )

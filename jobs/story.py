@@ -12,13 +12,13 @@ from django.utils.translation import gettext_lazy as _
 
 from clusters import explain
 from quotas import reasons
-from workloads.pods.words import OF_VOLUMES, Line
+from workloads.pods.words import OF_RUNS, Line
 
 MOST_NAMES = 8
 
 
 LINES: dict[str, Line] = {
-    **OF_VOLUMES,
+    **OF_RUNS,
     "submitted": Line(_("Submitted “%(name)s”: parts: %(parts)s, each with %(size)s.")),
     "admitted": Line(_("Part %(index)s: %(pool)s has room on %(node)s.")),
     "running": Line(_("Part %(index)s runs on %(node)s (attempt %(attempt)s).")),

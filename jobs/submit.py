@@ -26,7 +26,7 @@ from storage.models import LATEST, Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.choosing import path_for
 from storage.mounts.mounting import MountWish
-from workloads import drivers, longest
+from workloads import drivers, images, longest
 from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
@@ -65,7 +65,8 @@ class JobSpec:
 
     tenant: str
     name: str
-    image: str
+    image: str = ""
+    image_reference: str = ""  # instead of an image of the catalogue
     size: SizeAsked
     command: Sequence[str] = ()
     script: str = field(default="", repr=False)
@@ -100,7 +101,7 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
             list(locked(User.objects.filter(pk=actor.user.pk)).values_list("pk"))  # one at a time
             require_submit(actor, tenant, hold=True)
             refuse_unfair(actor, spec.priority)
-            image = check(spec)
+            image = check(tenant, spec)
             size = resolve(tenant, spec.size)
             drivers.refuse_too_old(image, size.pool, size.units)
             home = homes.main_home(actor.user, tenant, size.pool.cluster)
@@ -115,15 +116,13 @@ def submit(actor: Actor, spec: JobSpec) -> Job:
         raise
 
 
-def check(spec: JobSpec) -> Image:
+def check(tenant: Tenant, spec: JobSpec) -> Image:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
-    fields = check_name(spec.name) | check_repository(spec.repository)
+    image, fields = images.asked(tenant, spec.image, spec.image_reference)
+    fields |= check_name(spec.name) | check_repository(spec.repository)
     fields |= check_env(spec.env, spec.secret_env, DISTRIBUTED_ENV if spec.distributed else None)
     fields |= programs.check(spec.command, spec.script, spec.notebook) | check_parts(spec)
     fields |= check_checkpoints(spec)
-    image = Image.objects.filter(slug=spec.image, is_active=True).first()
-    if image is None:
-        fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
     if fields or image is None:
         raise Invalid(
             "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
@@ -209,7 +208,7 @@ def _write(
         tenant=tenant,
         owner=actor.user,
         name=spec.name,
-        image=image,
+        image=images.kept(image),
         **size.fields,
         env=dict(spec.env),
         repository=without_credentials(spec.repository),

@@ -1,9 +1,11 @@
-"""Source of the settings: the process's environment, then the file that `make up` writes for its own state.
+"""Sources of the settings: the process's environment, then files.
 
-With the file, `manage.py …` in another terminal uses the same database and cluster as a running `make up`.
+Files are those of a mounted Secret, and the one that `make up` writes for its own state: with it, `manage.py …` in
+another terminal uses the same database and cluster as a running `make up`.
 """
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,16 @@ def load_run_file() -> None:
         key, separator, value = line.partition("=")
         if separator and not key.startswith("#"):
             os.environ.setdefault(key.strip(), value)
+
+
+def load_secret_files() -> None:
+    """Add each file of BERTH_SECRETS_DIR to os.environ by its name; variables that are already set win."""
+    folder = os.environ.get("BERTH_SECRETS_DIR", "")
+    if folder and not Path(folder).is_dir():
+        raise ImproperlyConfigured(f"BERTH_SECRETS_DIR is no folder: {folder}")
+    for file in Path(folder).iterdir() if folder else ():
+        if re.fullmatch(r"[A-Z][A-Z0-9_]*", file.name):  # a mounted Secret has others, such as ..data
+            os.environ.setdefault(file.name, file.read_text().rstrip("\r\n"))
 
 
 def from_url(read: Callable[[str], dict[str, Any]], name: str) -> dict[str, Any]:

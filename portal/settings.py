@@ -12,10 +12,11 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from accounts.sign_on.configuration import provider_from
-from portal.environment import BASE_DIR, from_url, load_run_file, state_dir
+from portal.environment import BASE_DIR, from_url, load_run_file, load_secret_files, state_dir
 from portal.safe_start import metrics_token, unsafe
 
 django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
+load_secret_files()
 load_run_file()
 env = environ.Env()
 
@@ -39,6 +40,8 @@ if not TRIAL and (
 ):
     raise ImproperlyConfigured(why)
 ALLOWED_HOSTS = env.list("BERTH_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"] if TRIAL else [])
+if (host := urlsplit(BASE_URL).hostname) and host not in ALLOWED_HOSTS:
+    ALLOWED_HOSTS.append(f"[{host}]" if ":" in host else host)
 # Jupyter through the portal: a workspace is at `<id>.<this domain>`. Nothing else may use the domain. Empty: off.
 WORKSPACE_DOMAIN = env.str("BERTH_WORKSPACE_DOMAIN", default="localhost" if TRIAL else "").lower()
 # SSH through Berth (`manage.py ssh_jump`): the public name (empty: off) and port, and the address to listen on.
@@ -327,7 +330,9 @@ SPECTACULAR_SETTINGS = {
         "AnnouncementLevelEnum": "accounts.announcements.models.Announcement.Level",
         "EventLevelEnum": "workloads.models.EventRow.Level",
         "JobPhaseEnum": "jobs.models.Phase.choices",
+        "RoleEnum": "accounts.models.Role",
         "SeverityEnum": "monitoring.alerts.api.SEVERITIES",
+        "ShareRoleEnum": "workspaces.models.ShareRole",
         "VolumeKindEnum": "storage.models.Kind.choices",
     },
 }

@@ -16,9 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin.recorded import ReadOnlyPage, RecordedPage
-from accounts.admin.units import in_unit
 from quotas import passes
-from quotas.admin.pool_form import SizeForm
 from quotas.models import Flavor
 from quotas.scheduling import as_gpus
 
@@ -50,10 +48,36 @@ class DeletedFilter(admin.SimpleListFilter):
         return rows.filter(is_asked.get(self.value() or "", default))
 
 
+class CatalogueFilter(admin.RelatedFieldListFilter):
+    """Images of the catalogue. Those by reference are many."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(str(image.pk), image.name) for image in Image.objects.filter(tenant=None)]
+
+
+class OwnImageFilter(admin.SimpleListFilter):
+    """Leaves images by reference out, unless they are asked for."""
+
+    title = gettext_lazy("kind")
+    parameter_name = "by_reference"
+
+    def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
+        return [("yes", _("by reference")), ("all", _("all"))]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        first, *others = super().choices(changelist)
+        yield {**first, "display": _("catalogue")}
+        yield from others
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        is_asked = {"all": Q(), "yes": Q(tenant__isnull=False)}
+        return rows.filter(is_asked.get(self.value() or "", Q(tenant=None)))
+
+
 class WorkloadPage(ReadOnlyPage[Any]):
     """Common columns and filters of the pages of workspaces and of jobs."""
 
-    list_filter = ("phase", DeletedFilter, "tenant", "pool", "image")
+    list_filter = ("phase", DeletedFilter, "tenant", "pool", ("image", CatalogueFilter))
     list_select_related = ("owner", "tenant", "pool", "flavor")
     date_hierarchy = "created_at"
 
@@ -107,7 +131,7 @@ class ImagePage(CountsWorkloads):
     )
     list_display = ("name", "version", "reference", "cuda_version", "least_driver", "used_by", "is_active")
     list_editable = ("is_active",)
-    list_filter = ("is_active", "offers_jupyter", "offers_ssh")
+    list_filter = (OwnImageFilter, "is_active", "offers_jupyter", "offers_ssh")
     search_fields = ("name", "slug", "reference", "version", "cuda_version", "frameworks")
     prepopulated_fields = {"slug": ("name",)}
     fieldsets = (
@@ -121,7 +145,7 @@ class ImagePage(CountsWorkloads):
                 ),
             },
         ),
-        (gettext_lazy("Offers"), {"fields": ("offers_jupyter", "offers_ssh")}),
+        (gettext_lazy("Offers"), {"fields": ("offers_jupyter", "offers_ssh", "has_code_server")}),
         (
             gettext_lazy("Runs as"),
             {
@@ -132,7 +156,11 @@ class ImagePage(CountsWorkloads):
     )
 
     def public_address(self, obj: Image) -> str:
-        return f"{reverse('launch')}?image={obj.slug}" if obj.is_active else ""
+        return f"{reverse('launch')}?image={obj.slug}" if obj.is_active and not obj.is_own else ""
+
+    def has_change_permission(self, request: HttpRequest, obj: Image | None = None) -> bool:
+        """Refuse changes of an image by reference: the list of its tenant's registries decides on it."""
+        return super().has_change_permission(request, obj) and not (obj and obj.is_own)
 
     def why_kept(self, obj: Image) -> str:
         if not self.users(obj):
@@ -151,21 +179,12 @@ class FlavorPage(CountsWorkloads):
     purpose = gettext_lazy(
         "Ready-made sizes: GPUs, cores and memory of one pool. Existing workspaces and jobs keep their size."
     )
-    form = SizeForm
-    list_display = ("name", "slug", "pool", "units", "cores", "memory_gib", "used_by")
+    list_display = ("name", "slug", "pool", "units", "cpu_millicores", "memory_mib", "used_by")
     list_filter = ("pool",)
     list_select_related = ("pool",)
     search_fields = ("slug", "name")
     prepopulated_fields = {"slug": ("name",)}
     autocomplete_fields = ("pool",)
-
-    @admin.display(description=gettext_lazy("CPU cores"), ordering="cpu_millicores")
-    def cores(self, flavor: Flavor) -> str:
-        return in_unit(flavor.cpu_millicores, 1000)
-
-    @admin.display(description=gettext_lazy("memory (GiB)"), ordering="memory_mib")
-    def memory_gib(self, flavor: Flavor) -> str:
-        return in_unit(flavor.memory_mib, 1024)
 
     def public_address(self, obj: Flavor) -> str:
         return f"{reverse('launch')}?flavor={obj.slug}"

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Tenant
 from accounts.text import visible
-from clusters.references import valid_reference
+from clusters.references import is_latest, valid_reference
 from quotas.models import Flavor, Pool
 
 # Columns that their lists are searched in and sorted by, on pages and in the API.
@@ -27,7 +27,7 @@ valid_version = RegexValidator(
 
 
 class Image(models.Model):
-    """Entry of the catalogue: a container reference, what it offers, and the user that it runs as."""
+    """A container reference, what it offers, and the user that it runs as. Without a tenant: entry of the catalogue."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)
@@ -42,6 +42,22 @@ class Image(models.Model):
     home = models.CharField(_("home"), max_length=240, default="/home/jovyan")
     shell = models.CharField(_("shell"), max_length=240, default="/bin/bash")
     is_active = models.BooleanField(_("offered"), default=True)
+    # Set for an image that people of one tenant named by its reference. It is in no catalogue (images.py).
+    tenant = models.ForeignKey(
+        Tenant,
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.CASCADE,
+        related_name="+",
+        verbose_name=_("tenant"),
+    )
+    has_code_server = models.BooleanField(
+        _("has code-server"),
+        default=False,
+        db_default=False,
+        help_text=_("Every workspace of it then offers VS Code in the browser. It needs Jupyter, too."),
+    )
     # For people who choose. Only the driver decides anything (drivers.py).
     version = models.CharField(
         _("version"), max_length=40, blank=True, default="", db_default="", validators=[visible]
@@ -74,11 +90,23 @@ class Image(models.Model):
         ordering: ClassVar = ["slug"]
         db_table = "workspaces_image"  # where it was before jobs used images, too
         constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(uid__gte=1) & Q(gid__gte=1), name="image_never_runs_as_root")
+            models.CheckConstraint(condition=Q(uid__gte=1) & Q(gid__gte=1), name="image_never_runs_as_root"),
+            models.UniqueConstraint(fields=["tenant", "reference"], name="one_own_image_of_a_reference"),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_own(self) -> bool:
+        """True for an image by reference, False for an entry of the catalogue."""
+        return self.tenant_id is not None
+
+    @property
+    def pull_policy(self) -> str:
+        """As Kubernetes has it for an image by reference: its latest is pulled at each start. An admin decides on
+        entries of the catalogue, so they are pulled once."""
+        return "Always" if self.is_own and is_latest(self.reference) else "IfNotPresent"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from storage.connections import MOST_OF_A_RUN
 from storage.models import LATEST
 from storage.mounts.mounting import LONGEST_PATH, VERSION, MountWish
 from workloads.asking import ENV_NAME
+from workloads.images import LONGEST_REFERENCE
 from workloads.models import Exposition
 from workloads.sizes.sizing import SizeAsked
 
@@ -124,12 +125,28 @@ class EnvironmentBody(StrictSerializer):
     secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
 
 
-class RequestBody(EnvironmentBody):
+class ImageBody(StrictSerializer):
+    image = serializers.CharField(
+        required=False, default="", max_length=40, help_text="Of the list of images."
+    )
+    image_reference = serializers.CharField(
+        required=False,
+        default="",
+        max_length=LONGEST_REFERENCE,
+        help_text="Instead of `image`: a container image by its reference, from a registry that the tenant may use.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs["image"] and not attrs["image_reference"]:
+            raise serializers.ValidationError({"image": [_("Name an image, or give image_reference.")]})
+        return attrs
+
+
+class RequestBody(ImageBody, EnvironmentBody):
     """Person, image and settings: fields of a launch and of a job."""
 
     tenant = serializers.CharField(max_length=40)
     name = serializers.CharField(max_length=63)
-    image = serializers.CharField(max_length=40)
     repository = serializers.CharField(required=False, default="", allow_blank=True, max_length=1024)
     priority = serializers.IntegerField(required=False, default=0, min_value=-100, max_value=100)
     volumes = MountBody(many=True, required=False, default=list)

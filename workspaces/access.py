@@ -9,7 +9,7 @@ from accounts.access import Actor, role_in, visible_tenants
 from accounts.errors import NotAllowed, NotThere
 from accounts.models import Role, Scope, Tenant
 
-from .models import Workspace
+from .models import Desired, Share, ShareRole, Workspace
 
 LAUNCHES = (Role.OWNER, Role.MEMBER)
 
@@ -57,6 +57,31 @@ def require_launch(actor: Actor, tenant: Tenant, *, hold: bool = False) -> None:
         )
 
 
+def share_of(actor: Actor, workspace: Workspace) -> Share | None:
+    """Return the share by which the workspace is open to the actor beside its owner; None if there is none."""
+    if is_own(actor, workspace) or workspace.desired == Desired.DELETED:
+        return None
+    found = (share for share in workspace.shares.all() if share.user_id == actor.user.pk)
+    return next((share for share in found if share.given_by_id == workspace.owner_id), None)
+
+
+def may_work(actor: Actor, workspace: Workspace) -> bool:
+    """Return True if the actor may open Jupyter and SSH: its owner, or a colleague with whom it is shared to work."""
+    if not may_launch(actor, workspace.tenant):
+        return False
+    if is_own(actor, workspace):
+        return True
+    share = share_of(actor, workspace)
+    return share is not None and share.role == ShareRole.WORK and owner_may_use(workspace)
+
+
+def require_work(actor: Actor, workspace: Workspace) -> None:
+    if is_own(actor, workspace) or not may_work(actor, workspace):
+        require_own(actor, workspace)
+    else:
+        actor.require(Scope.WORKSPACES)
+
+
 def require_own(actor: Actor, workspace: Workspace) -> None:
     """Refuse anybody but the workspace's owner, who must still be allowed to launch in the tenant."""
     require_launch(actor, workspace.tenant)
@@ -68,8 +93,9 @@ def require_own(actor: Actor, workspace: Workspace) -> None:
         )
 
 
-def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> bool:
-    """Return True for the owner, and for everybody in the tenant if the app is shared with it.
+def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool, for_owner: bool = False) -> bool:
+    """Return True for the owner, for colleagues of a share, and for the whole tenant if the app is shared with it.
+    `for_owner`: for the owner alone.
 
     Nobody gets in once the owner has no right to the workspace: what the app shows is theirs.
     """
@@ -77,11 +103,12 @@ def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> bool
         return False
     if is_own(actor, workspace):
         return may_launch(actor, workspace.tenant)
-    return is_shared and role_in(actor, workspace.tenant) is not None
+    is_open = not for_owner and (is_shared or share_of(actor, workspace) is not None)
+    return is_open and role_in(actor, workspace.tenant) is not None
 
 
-def require_app(actor: Actor, workspace: Workspace, *, is_shared: bool) -> None:
-    if not may_open_app(actor, workspace, is_shared=is_shared):
+def require_app(actor: Actor, workspace: Workspace, *, is_shared: bool, for_owner: bool = False) -> None:
+    if not may_open_app(actor, workspace, is_shared=is_shared, for_owner=for_owner):
         raise NotAllowed(
             "not_shared",
             _("This app is private: only %(owner)s can open it.") % {"owner": workspace.owner.get_username()},
@@ -105,7 +132,7 @@ def require_files(actor: Actor, workspace: Workspace) -> None:
 
 
 def may_manage(actor: Actor, workspace: Workspace) -> bool:
-    """Return True if the actor may stop, extend and delete the workspace and read its logs."""
+    """Return True if the actor may stop, extend and delete the workspace."""
     return manages(role_in(actor, workspace.tenant), is_own=is_own(actor, workspace))
 
 
@@ -116,12 +143,21 @@ def manages(role: Role | None, *, is_own: bool) -> bool:
 
 def require_manage(actor: Actor, workspace: Workspace) -> None:
     actor.require(Scope.WORKSPACES)
-    require_log(actor, workspace)
+    _require(may_manage(actor, workspace), workspace)
+
+
+def may_read_log(actor: Actor, workspace: Workspace) -> bool:
+    """Return True for those who manage the workspace, and for colleagues with whom it is shared."""
+    return may_manage(actor, workspace) or share_of(actor, workspace) is not None
 
 
 def require_log(actor: Actor, workspace: Workspace) -> None:
-    """Refuse actors that may not manage the workspace. A read-only token is enough here."""
-    if not may_manage(actor, workspace):
+    """Refuse actors that may not read its log. A read-only token is enough here."""
+    _require(may_read_log(actor, workspace), workspace)
+
+
+def _require(is_allowed: bool, workspace: Workspace) -> None:
+    if not is_allowed:
         raise NotAllowed(
             "not_yours",
             _("This workspace belongs to %(owner)s.") % {"owner": workspace.owner.get_username()},

@@ -12,10 +12,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
+from accounts.admin.recorded import ReadOnlyPage
 from quotas.scheduling import as_gpus
 from workloads.admin import WorkloadPage
 
-from .models import Desired, Phase, Workspace
+from .models import Desired, Phase, Schedule, Workspace
 from .runs import lifecycle
 
 
@@ -74,3 +75,19 @@ class WorkspacePage(WorkloadPage):
 
     def buttons(self, request: HttpRequest, obj: Workspace) -> list[tuple[str, str]]:
         return [StopWorkspaces().as_button] if obj.desired == Desired.RUNNING else []
+
+
+@admin.register(Schedule)
+class SchedulePage(ReadOnlyPage[Schedule]):
+    """Read-only page of weekly schedules: their owners set them."""
+
+    purpose = gettext_lazy("Weekly times at which workspaces are started and stopped. Their owners set them.")
+    list_display = ("workspace", "owner", "start", "stop", "days", "time_zone", "is_on", "due_at")
+    list_filter = ("is_on",)
+    search_fields = ("workspace__name", "workspace__owner__username")
+    list_select_related = ("workspace__owner",)
+    fields = ("workspace", "start", "stop", "days", "time_zone", "is_on", "due_at", "changed_at")
+
+    @admin.display(description=gettext_lazy("owner"), ordering="workspace__owner__username")
+    def owner(self, obj: Schedule) -> str:
+        return obj.workspace.owner.get_username()

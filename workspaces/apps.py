@@ -46,5 +46,6 @@ class WorkspacesConfig(AppConfig):
         trail.register(trail_words.KINDS, trail_words.DONE)
         sources.register(log_source.KIND)
         words.register(notices.SUBJECT, notices.describe)
+        words.register(notices.SUBJECT_OF_SHARES, notices.describe_shares)
         # The SSH jump ends connections whose key was removed.
         ssh_keys_changed.connect(receivers.on_access_changed)

@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
-from accounts.models import Tenant
+from accounts.models import Tenant, valid_time_zone
 from workloads import models as workloads
 from workloads.models import EventRow, Workload
 
@@ -237,6 +237,58 @@ class GatewayPass(models.Model):
     session = models.ForeignKey(Session, models.CASCADE, related_name="+")
     is_ticket = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+
+class ShareRole(models.TextChoices):
+    """What a colleague may do. `look`: page, logs, figures, apps. `work`: Jupyter and SSH too, as the owner."""
+
+    LOOK = "look", _("look")
+    WORK = "work", _("work")
+
+
+class Share(models.Model):
+    """Access of a colleague of the tenant to one workspace. The row goes when the right ends (runs/sharing.py)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="shares")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    role = models.CharField(max_length=4, choices=ShareRole)
+    # The owner who gave it: of a workspace with another owner it opens nothing.
+    given_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("share")
+        verbose_name_plural = _("shares")
+        ordering: ClassVar = ["created_at", "id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["workspace", "user"], name="one_share_per_person_and_workspace")
+        ]
+
+
+class Schedule(models.Model):
+    """Weekly times at which a workspace is started and stopped (runs/weekly.py), and what was announced of them."""
+
+    workspace = models.OneToOneField(Workspace, models.CASCADE, related_name="schedule")
+    is_on = models.BooleanField(_("on"), default=True)
+    start = models.TimeField(_("start"))
+    stop = models.TimeField(_("stop"))
+    days = models.JSONField(_("days"), help_text=_("1: Monday, 7: Sunday."))
+    time_zone = models.CharField(_("time zone"), max_length=64, validators=[valid_time_zone])
+    # As weekly.Known has them; `due_at`: when to look next, null: never.
+    done_until = models.DateTimeField()
+    due_at = models.DateTimeField(_("looked at next"), null=True, db_index=True)
+    stops_at = models.DateTimeField(null=True)
+    waits_until = models.DateTimeField(null=True)
+    by_hand_at = models.DateTimeField(null=True)
+    changed_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    class Meta:
+        verbose_name = _("schedule")
+        verbose_name_plural = _("schedules")
+
+    def __str__(self) -> str:
+        return f"{self.start:%H:%M}–{self.stop:%H:%M} {self.time_zone}"
 
 
 class Template(models.Model):

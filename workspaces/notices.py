@@ -29,10 +29,11 @@ from quotas import reclaim
 from quotas.reclaim import Asked
 
 from . import access
-from .models import Event, Phase, Workspace
+from .models import Event, Phase, Schedule, ShareRole, Workspace
 from .state import story
 
 SUBJECT = "workspace"
+SUBJECT_OF_SHARES = "share"
 # After a shorter wait, people still have the page open, and it shows that the workspace is ready.
 READY_IS_WORTH_A_MAIL_AFTER = timedelta(minutes=10)
 # Events after which a person has what they asked for, or knows that they do not get it.
@@ -51,6 +52,8 @@ ASKED_BACK = ("asked_back_owner_waits", "asked_back_booking_begins")
 ENDS_BY_BUDGET = "ends_by_budget"
 # Events whose time of the end is on the claim, and in the event.
 ENDS_OF_CLAIMS = (*ASKED_BACK, ENDS_BY_BUDGET)
+# Events whose time of the end is in the event.
+ANNOUNCED = ("idle_stops_soon", "schedule_stops_soon")
 NOTICE_RULES: dict[str, NoticeRule] = {
     "ready": NoticeRule(Kind.READY, gettext_lazy("“%(name)s” is ready")),
     "given_up": NoticeRule(Kind.FAILED, gettext_lazy("“%(name)s” failed")),
@@ -84,6 +87,10 @@ NOTICE_RULES: dict[str, NoticeRule] = {
     ),
     "idle_stops_soon": NoticeRule(Kind.STOPS_SOON, gettext_lazy("“%(name)s” is idle and stops soon")),
     "stopped_by_idleness": NoticeRule(Kind.STOPPED, gettext_lazy("“%(name)s” was stopped: it was idle")),
+    "schedule_stops_soon": NoticeRule(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon by its schedule")),
+    "stopped_by_schedule": NoticeRule(Kind.STOPPED, gettext_lazy("“%(name)s” was stopped by its schedule")),
+    "schedule_no_room": NoticeRule(Kind.FAILED, gettext_lazy("“%(name)s” was not started: no room")),
+    "schedule_refused": NoticeRule(Kind.FAILED, gettext_lazy("“%(name)s” was not started by its schedule")),
     "stops_soon": NoticeRule(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon")),
 }
 
@@ -121,13 +128,13 @@ def _notify_owner(event: Event, kind: Kind, data: dict[str, Any], **options: boo
 def _about(event: Event) -> dict[str, Any]:
     """Data for the words. A failure gets its cause, because the event itself only says that the start failed."""
     about: dict[str, Any] = {"code": event.code, "data": event.data}
-    if NOTICE_RULES[event.code].kind == Kind.FAILED:
+    if NOTICE_RULES[event.code].kind == Kind.FAILED and not event.code.startswith("schedule_"):
         about["cause"] = event.workspace.failure
     if event.code == "stops_soon" and event.workspace.stops_at is not None:
         about["stops_at"] = event.workspace.stops_at.isoformat()
     if event.code in ENDS_OF_CLAIMS:
         about["stops_at"] = event.data["at"]
-    if event.code == "idle_stops_soon":
+    if event.code in ANNOUNCED:
         about["stops_at"] = event.data["until"]
     return about
 
@@ -156,6 +163,37 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
         if notice.subject_id in workspaces
         and (notice.data["code"] in NOTICE_RULES or notice.kind == Kind.HEALTH or _is_of_start(notice))
     }
+
+
+def describe_shares(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
+    """Words by notice, for a colleague, about workspaces that they may still see."""
+    seen = access.visible(Actor(user)).filter(pk__in={notice.subject_id for notice in notices})
+    workspaces = {row.pk: row for row in seen.prefetch_related("shares")}
+    return {
+        notice.pk: _words_of_share(notice, workspaces[notice.subject_id], user)
+        for notice in notices
+        if notice.subject_id in workspaces
+    }
+
+
+def _words_of_share(notice: Notice, workspace: Workspace, user: User) -> Words:
+    data = notice.data
+    if is_end := data["code"] == "unshare":
+        title, text = _("“%(name)s” is no longer shared with you"), _("%(by)s ended the sharing.")
+    elif data["role"] == ShareRole.WORK:
+        title = _("%(by)s shares “%(name)s” with you")
+        text = _("You can work in it: JupyterLab, terminal, files, apps and SSH with your own keys.")
+    else:
+        title = _("%(by)s shares “%(name)s” with you")
+        text = _("You can look: its page, logs, metrics and apps.")
+    share = access.share_of(Actor(user), workspace)
+    return Words(
+        title=title % data,
+        text=text % data,
+        path=reverse("workspace", args=[workspace.pk]),
+        action=_("Open its page"),
+        is_past=not is_end and (share is None or share.role != data["role"]),
+    )
 
 
 def _is_of_start(notice: Notice) -> bool:
@@ -193,8 +231,8 @@ def _text(notice: Notice, workspace: Workspace) -> str:
         text = _("Its GPUs are borrowed. Their owner, or a booking, needs them: it stops at %(time)s.")
     elif notice.data["code"] == ENDS_BY_BUDGET:
         text = _("Its GPU-hours of this month are used up: it stops at %(time)s. Files are kept.")
-    elif notice.data["code"] == "idle_stops_soon":
-        return ""  # the event says what was measured
+    elif notice.data["code"] in ANNOUNCED:
+        return ""  # the event says it all
     else:
         text = _("Its lifetime ends at %(time)s: it stops then. Files are kept.")
     return text % {"time": date_format(timezone.localtime(stops_at), "H:i T")}
@@ -217,5 +255,7 @@ def _is_past(notice: Notice, workspace: Workspace, asked: Asked | None) -> bool:
         return False
     is_back = notice.data["code"] in ENDS_OF_CLAIMS
     own = workspace.idle_stops_at if notice.data["code"] == "idle_stops_soon" else workspace.stops_at
+    if notice.data["code"] == "schedule_stops_soon":
+        own = Schedule.objects.filter(workspace=workspace).values_list("stops_at", flat=True).first()
     stops_now = (asked and asked.at) if is_back else own
     return stops_now != stops_at or timezone.now() > stops_at

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from uuid import UUID
+
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from accounts.live import publish_to_all
 from accounts.models import APIToken, User
@@ -12,8 +15,8 @@ from quotas.models import Quota, TenantLimit
 from workloads.live import groups
 
 from . import enqueue
-from .models import Desired, Phase, Workspace
-from .runs import lifetime
+from .models import Desired, Phase, Share, ShareRole, Workspace
+from .runs import lifetime, schedule, sharing
 from .state import jupyter
 
 
@@ -54,18 +57,22 @@ def on_networks_changed(*, cluster: Cluster, **_: object) -> None:
 def on_tick(**_: object) -> None:
     lifetime.pass_due()
     end_handed_out()
+    schedule.pass_due()
 
 
 def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:
-    """Mark these people's running workspaces, which get the new keys."""
-    rows = Workspace.objects.filter(owner__in=users, desired=Desired.RUNNING)
+    """Mark running workspaces of these people, and those that are shared with them to work: they get the new keys."""
+    shared = Share.objects.filter(user__in=users, role=ShareRole.WORK).values("workspace")
+    rows = Workspace.objects.filter(Q(owner__in=users) | Q(pk__in=shared), desired=Desired.RUNNING)
     enqueue.reconcile(rows.values_list("pk", flat=True))
 
 
 def on_rights_changed(*, users: set[User], **_: object) -> None:
-    """Replace Jupyter's token in these people's workspaces, and bring it and the SSH keys to the cluster."""
-    on_ssh_keys_changed(users=users)
-    jupyter.replace(Workspace.objects.filter(owner__in=users, desired=Desired.RUNNING))
+    """End shares that no longer hold. Replace Jupyter's token in these people's workspaces, and in those where they
+    worked, and bring it and the SSH keys to the cluster."""
+    lost = sharing.end_unfounded(users)
+    rows = Workspace.objects.filter(Q(owner__in=users) | Q(pk__in=lost), desired=Desired.RUNNING)
+    replace_token(rows, left=lost)
     on_access_changed(users=users)
 
 
@@ -85,11 +92,11 @@ def end_handed_out() -> None:
 
 
 @transaction.atomic
-def replace_token(rows: QuerySet[Workspace]) -> None:
+def replace_token(rows: QuerySet[Workspace], *, left: Collection[UUID] = ()) -> None:
     """Replace Jupyter's token in these workspaces, and bring it to the cluster: both or neither."""
     ids = list(rows.values_list("pk", flat=True))  # the replacement changes what `rows` finds
     enqueue.reconcile(ids)
-    jupyter.replace(Workspace.objects.filter(pk__in=ids))
+    jupyter.replace(Workspace.objects.filter(pk__in=ids), left=left)
 
 
 def on_access_changed(*, users: set[User], **_: object) -> None:

@@ -21,11 +21,14 @@ from django.db.models import Model, Q, QuerySet
 from django.forms import BaseForm, CharField, ModelChoiceField, ModelForm, Textarea
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from accounts import signals
 from accounts.admin import deletion
+from accounts.admin.fields import OwnFields
 from accounts.admin.labels import LabelledRows
+from accounts.admin.units import amount_in_unit, label_in_unit, shown
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
@@ -58,7 +61,7 @@ class BoundedList(ChangeList):
     search_form_class = SearchForm
 
 
-class Page(admin.ModelAdmin[M]):
+class Page(OwnFields, admin.ModelAdmin[M]):
     """A model's pages. `purpose` is the sentence above its list."""
 
     purpose: StrOrPromise = ""
@@ -97,12 +100,16 @@ class Page(admin.ModelAdmin[M]):
             raise IncorrectLookupParameters(error) from None
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        return super().changelist_view(request, {"purpose": self.purpose, **(extra_context or {})})
+        title = {"title": capfirst(str(self.opts.verbose_name_plural)), "purpose": self.purpose}
+        return super().changelist_view(request, title | (extra_context or {}))
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         obj = context.get("original")
+        rows = [row for shown in context["inline_admin_formsets"] for row in shown.formset.forms]
+        for form in (context["adminform"].form, *rows):
+            form.label_suffix = ""  # as on every other page
         if obj is not None:
             context |= {"public_address": self.public_address(obj), "buttons": self.buttons(request, obj)}
         return super().render_change_form(request, context, *args, **kwargs)
@@ -153,7 +160,8 @@ class ReadOnlyPage(Page[M]):
 
     def get_fields(self, request: HttpRequest, obj: M | None = None) -> Any:
         idle = {name for name, is_idle in self.idle_fields(obj).items() if is_idle} if obj else set()
-        return [name for name in super().get_fields(request, obj) if name not in idle]
+        names: Any = super().get_fields(request, obj)
+        return [shown(self.model, name) for name in names if name not in idle]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -291,7 +299,7 @@ def changes_in_entry(entry: AuditEntry, model: type[Model]) -> list[tuple[str, A
     """Return (field, before, after) of an entry, with the fields' names from the form."""
     before, after = entry.data.get("before") or {}, entry.data.get("after") or {}
     return [
-        (_name_of(model, field), before.get(field), after.get(field))
+        (_name_of(model, field), *(amount_in_unit(field, values.get(field)) for values in (before, after)))
         for field in entry.data.get("fields", [])
     ]
 
@@ -305,4 +313,4 @@ def _before(form: BaseForm, name: str) -> Any:
 
 def _name_of(model: type[Model], field: str) -> str:
     known = {row.name: getattr(row, "verbose_name", row.name) for row in model._meta.get_fields()}
-    return str(known.get(field, field))
+    return label_in_unit(str(known.get(field, field)))

@@ -19,6 +19,7 @@ class Kind(models.TextChoices):
     HEALTH = "health", _("GPU or node unhealthy")
     JOB = "job", _("job over")
     VOLUME = "volume", _("volume received")
+    SHARE = "share", _("workspace shared")
 
     @property
     def when(self) -> str:
@@ -36,6 +37,7 @@ WHEN = {
     Kind.HEALTH: _("There is a problem with the GPU, node or storage of your workspace or job"),
     Kind.JOB: _("Your job has succeeded or failed, or was cancelled by someone else"),
     Kind.VOLUME: _("You have become the owner of a volume"),
+    Kind.SHARE: _("A colleague shares a workspace with you, or no longer does"),
     Kind.BUDGET: _("Your GPU-hours of this month, or those of a tenant that you own, are nearly used up"),
 }
 

@@ -16,7 +16,9 @@ PROBE_FAILING = Cause(
     r"(?:Startup|Readiness|Liveness) probe (?:failed|errored)|\bUnhealthy\b|Server at \S+ didn't respond"
     r"|\b503 [A-Z]+ /\S* (?:connect ECONNREFUSED|socket hang up)",
     _("It runs, but Jupyter or SSH does not answer yet."),
-    _("Wait a little. If this continues, check its logs."),
+    _(
+        "Wait a little. If this continues, check its logs: an image without JupyterLab or an SSH server says so there."
+    ),
 )
 
 # Processes of one training, on one node or several. Which of them failed first is told by none of the others.

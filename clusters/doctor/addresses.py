@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -47,6 +48,35 @@ def _from_outside(cluster: Cluster) -> Iterator[Finding]:
                 "and service networks to Berth."
             ),
         )
+
+
+def beside_berth() -> Iterator[Finding]:
+    """Warn of a domain of workspaces that shares its registrable domain with Berth's own pages."""
+    host = urlsplit(settings.BASE_URL).hostname or ""
+    if shared := shared_domain(host, settings.WORKSPACE_DOMAIN):
+        yield warn(
+            _("Workspaces at %(domain)s and Berth at %(host)s share the domain %(shared)s.")
+            % {"domain": settings.WORKSPACE_DOMAIN, "host": host, "shared": shared},
+            _(
+                "Pages and apps in a workspace can set cookies for all of %(shared)s. Give workspaces a registered "
+                "domain of their own: BERTH_WORKSPACE_DOMAIN."
+            )
+            % {"shared": shared},
+        )
+
+
+def shared_domain(host: str, other: str) -> str:
+    """Return the domain below a public suffix that contains both names; "" if there is none.
+
+    No list of suffixes is kept: one label is taken for a suffix, and so are two short ones as co.uk.
+    """
+    common: list[str] = []
+    for one, another in zip(reversed(host.split(".")), reversed(other.split(".")), strict=False):
+        if one != another or one.isdigit():
+            break
+        common.insert(0, one)
+    is_suffix = len(common) < 2 or (len(common) == 2 and len(common[1]) == 2 and len(common[0]) <= 3)
+    return "" if is_suffix else ".".join(common)
 
 
 def addresses(api: Api, cluster: Cluster) -> Iterator[Finding]:

@@ -78,6 +78,7 @@ def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
         (Check.FIGURES, partial(metrics.metrics, seen, cluster)),
         (Check.POOLS, lambda: (finding for examiner in _examiners for finding in examiner(cluster, seen))),
         (Check.ISOLATION, partial(isolation.isolation, seen, cluster)),
+        (Check.ISOLATION, addresses.beside_berth),
     ]
     return [finding for check, look in looks for finding in findings_of_look(check, cluster, look)]
 

@@ -142,6 +142,7 @@ def _job_json(job: Job, actor: Actor, counts: Counter[str], queue: Any) -> Json:
         "owner": job.owner.get_username(),
         "name": job.name,
         "image": job.image.slug,
+        "image_reference": job.image.reference if job.image.is_own else None,
         "pool": job.pool.slug,
         "flavor": job.flavor.slug if job.flavor else None,
         "gpus": number(round(float(job.pool.gpus(job.units)), 4)),

@@ -201,7 +201,7 @@ class DuplicateBody(StrictSerializer):
 
 def spec_of(body: Mapping[str, Any]) -> JobSpec:
     """Convert a valid JobBody to a JobSpec."""
-    same = ("tenant", "name", "image", "env", "secret_env", "repository", "connections")
+    same = ("tenant", "name", "image", "image_reference", "env", "secret_env", "repository", "connections")
     return JobSpec(
         **{name: body[name] for name in same},
         **program_of(body),
@@ -327,6 +327,7 @@ class JobShape(serializers.Serializer[Any]):
     owner = serializers.CharField()
     name = serializers.CharField()
     image = serializers.CharField()
+    image_reference = serializers.CharField(allow_null=True, help_text="Of an image by reference; else null.")
     pool = serializers.CharField()
     flavor = serializers.CharField(allow_null=True)
     gpus = serializers.FloatField()

@@ -29,7 +29,7 @@ from quotas.namespaces import ensuring
 from storage.cluster.look import hold
 from storage.mounts import mounting
 from workloads.pods.looking import binding_modes, with_reasons
-from workloads.pods.making import explain_refusal, make_driver_volume, refused
+from workloads.pods.making import explain_refusal, make_driver_volume, refuse_image, refused
 from workloads.pods.status import Object, accepted, index_of
 from workloads.pods.troubles import Blocked, Outcome, Snapshot, Trouble, explain_trouble, trouble
 from workloads.pods.wanted import Shared
@@ -233,6 +233,7 @@ def make(wanted: Wanted, mirror: Mirror) -> Trouble | None:
         tenant_objects = wanted.shared.tenant_objects(wanted.job.tenant, wanted.cluster)
         ensuring.ensure(tenant_objects, wanted.instance, mirror)
         make_driver_volume(wanted, mirror)
+        refuse_image(wanted.job.image)
         if has_storage(wanted, mirror):
             make_job(wanted, mirror)
     except Blocked as blocked:

@@ -178,7 +178,7 @@ def container(wanted: Wanted) -> dict[str, Any]:
     return {
         "name": CONTAINER,
         "image": image.reference,
-        "imagePullPolicy": "IfNotPresent",
+        "imagePullPolicy": image.pull_policy,
         "command": ["/bin/sh", "/berth/start/job.sh"],
         "args": [argument(text) for text in wanted.job.command],
         "env": environment(wanted),

@@ -14,7 +14,8 @@ from jobs.submit import MOST_RETRIES, PRIORITY, JobSpec
 from jobs.sweeps import MOST_PARTS
 from workloads.longest import LONGEST_MINUTES
 from workloads.pages.bodies import body_of_form, filled
-from workloads.pages.forms import WorkloadForm, plain_text
+from workloads.pages.fields import plain_text
+from workloads.pages.forms import WorkloadForm
 
 from .forms_connected import CONNECTED, ConnectedForm
 
@@ -66,9 +67,9 @@ class JobForm(ConnectedForm):
     page = "job-new"
     api = "api-v1:jobs"
     in_links = (
-        "tenant", "image", "flavor", "name", "program", "command", "notebook", "completions", "parallelism",
-        "sweep", "retries", "final_exit_codes", "max_runtime_minutes", "ttl_hours", "repository", "volumes",
-        *CONNECTED,
+        "tenant", "image", "image_reference", "flavor", "name", "program", "command", "notebook", "completions",
+        "parallelism", "sweep", "retries", "final_exit_codes", "max_runtime_minutes", "ttl_hours", "repository",
+        "volumes", *CONNECTED,
     )  # fmt: skip
     folded = (*WorkloadForm.folded, "final_exit_codes", "ttl_hours")
     without_end = _("No limit")

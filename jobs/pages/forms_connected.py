@@ -21,7 +21,8 @@ from storage.mounts import choosing
 from storage.mounts.mounting import MountWish
 from workloads.models import Exposition
 from workloads.pages.bodies import filled
-from workloads.pages.forms import WorkloadForm, plain_text
+from workloads.pages.fields import plain_text
+from workloads.pages.forms import WorkloadForm
 from workloads.pages.lists import uuids
 from workloads.serializers import LONGEST_METRICS_PATH, ExpositionBody
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from accounts.admin.recorded import ReadOnlyPage
 from monitoring.models import PostMortem
 from monitoring.post_mortems.representation import explained
+from workloads import images
 
 
 @admin.register(PostMortem)
@@ -36,7 +37,7 @@ class PostMortemPage(ReadOnlyPage[PostMortem]):
     date_hierarchy = "ended_at"
     fields = (
         "sentence", "what_to_do", "happened", "name", "holder_kind", "owner", "tenant", "cluster", "node", "gpus",
-        "pool", "image", "started_at", "ended_at",
+        "pool", "used_image", "started_at", "ended_at",
     )  # fmt: skip
     readonly_fields: ClassVar = fields
 
@@ -44,8 +45,12 @@ class PostMortemPage(ReadOnlyPage[PostMortem]):
         return reverse("post-mortem", args=[obj.pk])
 
     def idle_fields(self, obj: PostMortem) -> dict[str, object]:
-        names = ("node", "gpus", "pool", "image", "started_at", "cluster")
-        return {name: not getattr(obj, name) for name in names}
+        names = ("node", "gpus", "pool", "started_at", "cluster")
+        return {**{name: not getattr(obj, name) for name in names}, "used_image": not obj.image}
+
+    @admin.display(description=gettext_lazy("image"))
+    def used_image(self, record: PostMortem) -> str:
+        return images.shown(record.image)
 
     @admin.display(description=gettext_lazy("verdict"))
     def sentence(self, record: PostMortem) -> str:

@@ -30,7 +30,7 @@ from clusters.watch.watching import Changed
 from monitoring import enqueue
 from monitoring.models import IsolationProof
 from vitals.clock import is_near_now
-from workloads.models import Image
+from workloads.images import catalogue
 
 from . import judging, manifests
 from .judging import Outcome, Round, Verdict
@@ -53,7 +53,7 @@ def start(actor: Actor | None, cluster: Cluster, image: str = "") -> UUID:
     """
     if actor is not None:
         actor.require(Scope.ADMIN)
-    offered = Image.objects.filter(is_active=True).first()
+    offered = catalogue().first()
     if not image and offered is None:
         raise Conflict(
             "proof_without_image",

@@ -23,6 +23,7 @@ from accounts.access import Actor
 from monitoring.alerts.firing import Firing, key_of
 from monitoring.alerts.troubles import pools_of_nodes
 from monitoring.models import PostMortem, Severity
+from workloads import images
 
 from . import access
 
@@ -184,7 +185,7 @@ def _read(rows: QuerySet[PostMortem], now: datetime) -> list[Ended]:
     columns = ("id", "holder_id", "cluster_id", "node", "gpus", "image", "verdict", "code", "ended_at")
     recent = rows.filter(ended_at__gt=now - WITHIN, due_at=None).order_by("-ended_at")
     return [
-        Ended(pk, holder, cluster, node, tuple(gpus), image, verdict or code, at)
+        Ended(pk, holder, cluster, node, tuple(gpus), images.shown(image), verdict or code, at)
         for pk, holder, cluster, node, gpus, image, verdict, code, at in recent.values_list(*columns)[
             :MOST_READ
         ]

@@ -9,6 +9,7 @@ from accounts.access import Actor
 from monitoring.models import PostMortem, PostMortemNote
 from quotas.models import Claim
 from storage import problems
+from workloads import images
 from workloads.figures import moment
 
 from . import access, words
@@ -33,7 +34,7 @@ def brief(record: PostMortem) -> Json:
         "cluster": record.cluster.slug if record.cluster else None,
         "node": record.node or None,
         "pool": record.pool or None,
-        "image": record.image or None,
+        "image": images.shown(record.image) or None,
         "gpus": record.gpus,
         "happened": record.happened,
         "verdict": explained(record),

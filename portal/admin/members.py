@@ -10,12 +10,13 @@ from django.http import HttpRequest
 
 from accounts import members
 from accounts.access import Actor
+from accounts.admin.fields import OwnFields
 from accounts.admin.labels import LabelledInlineRows
 from accounts.locks import locked
 from accounts.models import Membership, Tenant
 
 
-class MembershipInline(admin.TabularInline[Membership, Any]):
+class MembershipInline(OwnFields, admin.TabularInline[Membership, Any]):
     model = Membership
     formset = LabelledInlineRows
     extra = 0

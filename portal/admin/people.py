@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
@@ -50,6 +51,12 @@ NEW = {"is_active": True, "is_staff": False}
 
 
 class PersonForm(UserChangeForm):  # type: ignore[type-arg]
+    language = forms.ChoiceField(
+        label=gettext_lazy("Language"),
+        choices=[("", gettext_lazy("Same as their browser")), *settings.LANGUAGES],
+        required=False,
+    )
+
     class Meta(UserChangeForm.Meta):
         model = User
         labels = LABELS
@@ -194,7 +201,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     def person(self, person: User) -> str | SafeString:
         who = _(", ").join(word for word in (person.get_full_name(), person.email) if word)
         return (
-            format_html('{}<br><span class="quiet">{}</span>', person.username, who)
+            format_html('{}<br><span class="muted">{}</span>', person.username, who)
             if who
             else person.username
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -21,7 +22,7 @@ from django.utils.translation import gettext as _
 
 from accounts import members, signals
 from accounts.access import Actor
-from accounts.locks import locked
+from accounts.locks import locked, one_at_a_time
 from accounts.models import Membership, Role, Scope, Tenant, User
 from accounts.text import is_visible
 from accounts.trail import audit
@@ -185,8 +186,22 @@ def digest(found: Iterable[Fate]) -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
+def apply_as_shown(actor: Actor, lines: Sequence[Line], seen: str, *, with_password: bool) -> str:
+    """Do what the preview `seen` showed. Return first passwords by name and the number of lines as JSON.
+
+    Return "" and write nothing if the lines would do something else by now. One import at a time, inside a transaction:
+    another one waits, and then finds what this one did.
+    """
+    one_at_a_time("people.import")
+    found = fates(lines, with_password=with_password)
+    if digest(found) != seen:
+        return ""
+    passwords = apply(actor, found, with_password=with_password)
+    return json.dumps({"passwords": passwords, "done": sum(fate.does_something for fate in found)})
+
+
 def apply(actor: Actor, found: Sequence[Fate], *, with_password: bool) -> dict[str, str]:
-    """Do what the lines say, all or nothing. Return the first passwords of new people, which are kept nowhere.
+    """Do what the lines say, all or nothing. Return the first passwords of new people.
 
     Raise a Refusal, and write nothing, if one of them is refused by now.
     """

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.access import Actor
 from accounts.errors import Refusal
 from accounts.models import User
+from accounts.once import done_once
 from accounts.rest.actors import actor_of
 from accounts.trail import audit
 from portal.admin import people_import
@@ -65,19 +71,20 @@ def respond(page: ModelAdmin[User], request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"form": form}
     if form.is_valid():
         with_password = form.cleaned_data["way"] == Way.PASSWORD
-        found = people_import.fates(form.cleaned_data["lines"], with_password=with_password)
-        seen, now = request.POST.get("seen"), people_import.digest(found)
-        if seen == now:
+        lines, seen = form.cleaned_data["lines"], request.POST.get("seen")
+        if seen is not None:
             try:
-                passwords = people_import.apply(actor, found, with_password=with_password)
+                outcome = _apply(request, actor, lines, seen, with_password)
             except Refusal as refusal:
                 audit.record_refusal(request, actor, refusal)
                 page.message_user(request, f"{refusal.message} {refusal.hint}".strip(), messages.ERROR)
             else:
-                done = sum(fate.does_something for fate in found)
-                context = {"passwords": passwords, "done": done}
-                return _page(page, request, _("People were added"), context)
+                if outcome:
+                    return _page(page, request, _("People were added"), json.loads(outcome))
+        found = people_import.fates(lines, with_password=with_password)
+        now = people_import.digest(found)
         context |= {
+            "once": uuid4(),
             "fates": found,
             "text": form.cleaned_data["text"],
             "way": form.cleaned_data["way"],
@@ -87,6 +94,20 @@ def respond(page: ModelAdmin[User], request: HttpRequest) -> HttpResponse:
             "refused": sum(bool(fate.refused) for fate in found),
         }
     return _page(page, request, _("Add people from a CSV"), context)
+
+
+def _apply(
+    request: HttpRequest, actor: Actor, lines: Sequence[people_import.Line], seen: str, with_password: bool
+) -> str:
+    """Do it once: a second press of the button gets the first passwords again, for a day, and nobody else does."""
+
+    def work() -> str:
+        return people_import.apply_as_shown(actor, lines, seen, with_password=with_password)
+
+    if request.POST.get("once"):
+        return done_once(actor.user, request.POST, work)
+    with transaction.atomic():
+        return work()
 
 
 def _page(page: ModelAdmin[User], request: HttpRequest, title: str, context: dict[str, Any]) -> HttpResponse:

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.admin.fields import OwnFields
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
 from accounts.models import Membership, Tenant
@@ -25,7 +26,7 @@ from quotas.models import Claim, TenantLimit
 from workloads.logs.models import LogLimit
 
 
-class LogLimitInline(admin.StackedInline[LogLimit, Any]):
+class LogLimitInline(OwnFields, admin.StackedInline[LogLimit, Any]):
     model = LogLimit
     formset = LabelledInlineRows
     extra = 0

@@ -18,6 +18,7 @@ from quotas import passes
 from quotas.models import Flavor, Pool, Quota
 from quotas.pools.founding import make_pool
 from quotas.pools.planning import PoolPlan
+from workloads.images import catalogue
 from workloads.models import Image
 from workloads.sizes.sizing import SizeAsked
 from workspaces.launch.launch import LaunchSpec, launch
@@ -84,7 +85,7 @@ def try_it(actor: Actor) -> Workspace:
     """Launch what a first visit suggests; if nothing starts now, the smallest size, whose page says why it waits."""
     require_admin(actor)
     tenants = list(visible_tenants(actor).filter(memberships__isnull=False).distinct()[:MOST_TRIED])
-    image = Image.objects.filter(is_active=True).first()
+    image = catalogue().first()
     flavors = Flavor.objects.filter(pool__is_open=True).order_by("units", "cpu_millicores")
     found = sample(actor, tenants) or {}
     flavor, tenant = found.get("flavor") or flavors.first(), found.get("tenant") or next(iter(tenants), None)

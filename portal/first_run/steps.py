@@ -15,6 +15,7 @@ from accounts.models import Membership, Tenant
 from clusters.isolation.deciding import may_launch
 from clusters.models import Cluster
 from quotas.models import Pool, Quota
+from workloads.images import catalogue
 from workloads.models import Image
 from workspaces.models import Event
 
@@ -71,7 +72,7 @@ def _steps() -> Iterator[Step]:
     if Pool.objects.exclude(resource_name="").exists():
         with_people = with_people.filter(pk__in=Quota.objects.filter(nominal_gpus__gt=0).values("tenant"))
     yield _step(TENANT, with_people, Tenant)
-    yield _step(IMAGE, Image.objects.filter(is_active=True), Image)
+    yield _step(IMAGE, catalogue(), Image)
     yield Step(TRY, is_complete())
 
 

@@ -64,7 +64,7 @@ def first_run(request: HttpRequest, step: str = "") -> HttpResponse:
         _show(context, refusal)
     if request.method == "POST":
         status = 422
-    context |= {"section": "first-run", "steps": found, "slug": slug, "title": TITLES[slug]}
+    context |= {"once": uuid4(), "section": "first-run", "steps": found, "slug": slug, "title": TITLES[slug]}
     return render(request, "portal/first_run.html", context, status=status)
 
 
@@ -79,6 +79,16 @@ def _show(context: Context, refusal: Refusal) -> None:
 def _next(request: HttpRequest, text: str) -> HttpResponse:
     messages.success(request, text)
     return redirect("first-run")
+
+
+def _once(request: HttpRequest, actor: Actor, work: Callable[[], object], text: str) -> str:
+    """Do the step and return what the page says of it. A second press of the button does nothing and says the same."""
+
+    def outcome() -> str:
+        work()
+        return text
+
+    return done_once(actor.user, request.POST, outcome) if request.POST.get("once") else outcome()
 
 
 # --- One function for each step. It fills in the page's context, and returns the answer once the step is done.
@@ -100,10 +110,10 @@ def connect(request: HttpRequest, actor: Actor, context: Context) -> HttpRespons
     if lacking and not form.cleaned_data["anyway"]:
         context["lacking"] = lacking
         return None
-    adding.add(actor, cluster, seen)
     text = ngettext(
         "%(name)s is connected: %(count)d node.", "%(name)s is connected: %(count)d nodes.", len(seen.nodes)
     ) % {"name": cluster.name, "count": len(seen.nodes)}
+    text = _once(request, actor, lambda: adding.add(actor, cluster, seen), text)
     for finding in seen.failures():
         if finding.check not in (Check.RIGHTS, Check.POOLS, Check.ISOLATION):
             messages.warning(request, f"{finding.message} {finding.hint}".strip())
@@ -133,9 +143,10 @@ def make_pools(request: HttpRequest, actor: Actor, context: Context) -> HttpResp
     context |= {"cluster": cluster, "clusters": clusters, "has_gpus": any(plan.total_gpus for plan in plans)}
     if not form.is_valid():
         return None
-    pools = doing.make_pools(actor, cluster, form.chosen())
-    names = _(", ").join(pool.name for pool in pools)
-    return _next(request, _("Pools created with their sizes: %(names)s.") % {"names": names})
+    chosen_plans = form.chosen()
+    names = _(", ").join(plan.name for plan in chosen_plans)
+    text = _("Pools created with their sizes: %(names)s.") % {"names": names}
+    return _next(request, _once(request, actor, lambda: doing.make_pools(actor, cluster, chosen_plans), text))
 
 
 def make_tenant(request: HttpRequest, actor: Actor, context: Context) -> HttpResponse | None:
@@ -148,22 +159,24 @@ def make_tenant(request: HttpRequest, actor: Actor, context: Context) -> HttpRes
     if not form.is_valid():
         return None
     asked = {name: form.cleaned_data[name] for name in ("name", "slug", "people")}
-    tenant = doing.make_tenant(actor, **asked, quotas=form.quotas())
-    return _next(request, _("Tenant %(name)s was created.") % {"name": tenant.name})
+    text = _("Tenant %(name)s was created.") % {"name": asked["name"]}
+    return _next(
+        request,
+        _once(request, actor, lambda: doing.make_tenant(actor, **asked, quotas=form.quotas()), text),
+    )
 
 
 def add_image(request: HttpRequest, actor: Actor, context: Context) -> HttpResponse | None:
     form = context["form"] = ImageForm(request.POST or None)
     if not form.is_valid():
         return None
-    doing.add_image(actor, form.instance)
-    return _next(request, _("%(name)s can be launched.") % {"name": form.instance.name})
+    text = _("%(name)s can be launched.") % {"name": form.instance.name}
+    return _next(request, _once(request, actor, lambda: doing.add_image(actor, form.instance), text))
 
 
 def try_it(request: HttpRequest, actor: Actor, context: Context) -> HttpResponse | None:
     if request.method != "POST":
         context |= {
-            "once": uuid4(),
             "last": Workspace.objects.filter(owner=actor.user, deleted_at=None).first(),
         }
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -13,13 +12,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin.labels import LabelledInlineRows
-from accounts.admin.units import ScaledField
 from accounts.errors import Invalid
 from clusters.models import Node
 from clusters.nodes.node_labels import PRODUCT
 from quotas import sharing
 from quotas.models import Flavor, Pool
-from quotas.models.pools import LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB
 from quotas.pools import bad_gpus, selection
 from quotas.pools.bad_gpus import Bad
 from quotas.pools.health import Trouble, broken_units, trouble_of
@@ -68,18 +65,7 @@ class PoolForm(forms.ModelForm[Pool]):
         return cleaned
 
 
-class SizeForm(forms.ModelForm[Flavor]):
-    """Form of a size, in cores and GiB."""
-
-    cpu_millicores = ScaledField(
-        per=1000, label=gettext_lazy("CPU cores"), min_value=Decimal(LEAST_CPU_MILLICORES) / 1000
-    )
-    memory_mib = ScaledField(
-        per=1024, label=gettext_lazy("memory (GiB)"), min_value=Decimal(LEAST_MEMORY_MIB) / 1024
-    )
-
-
-class FlavorForm(SizeForm):
+class FlavorForm(forms.ModelForm[Flavor]):
     """Form of a size, checked against its pool as about to be saved."""
 
     def clean_units(self) -> int:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
+from accounts.admin.fields import OwnFields
 from accounts.admin.previews import Effect, Previewed
 from quotas.admin.pool_form import FlavorForm, FlavorRows, NodeLine, PoolForm, lines, summary
 from quotas.admin.quotas import QuotaInline
@@ -136,7 +137,7 @@ def _named(text: str, people: list[str]) -> str:
     return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
 
 
-class FlavorInline(admin.TabularInline[Flavor, Any]):
+class FlavorInline(OwnFields, admin.TabularInline[Flavor, Any]):
     """Sizes to add and change. A size is deleted on its own page, which lists who uses it."""
 
     model = Flavor
@@ -271,7 +272,7 @@ class PoolPage(ConfirmsLowering[Pool]):
         if not pool.has_gpus:
             return "–"
         product = pool.gpu_product.removeprefix("NVIDIA-")
-        return format_html('{}<div class="quiet">{}</div>', product, pool.get_sharing_display())
+        return format_html('{}<div class="muted">{}</div>', product, pool.get_sharing_display())
 
     @admin.display(description=gettext_lazy("GPUs in use"))
     def in_use(self, pool: Any) -> SafeString | str:

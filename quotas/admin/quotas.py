@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import admin
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
@@ -16,6 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.admin.fields import OwnFields
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
 from quotas.admin.shared import ConfirmsLowering, share_meter
@@ -33,7 +35,7 @@ def held(amount: Any, which: Q = ADMITTED, **where: Any) -> Coalesce:
     return Coalesce(Subquery(claims.order_by().values("tenant").annotate(held=amount).values("held")), 0)
 
 
-class QuotaInline(admin.TabularInline[Quota, Any]):
+class QuotaInline(OwnFields, admin.TabularInline[Quota, Any]):
     model = Quota
     formset = LabelledInlineRows
     extra = 0
@@ -44,8 +46,16 @@ class QuotaInline(admin.TabularInline[Quota, Any]):
         return super().get_queryset(request).select_related("tenant", "pool")
 
 
-class TenantLimitInline(admin.StackedInline[TenantLimit, Any]):
+class TenantLimitForm(forms.ModelForm[TenantLimit]):
+    class Meta:
+        help_texts: ClassVar = dict.fromkeys(
+            ("cpu_millicores", "memory_mib"), gettext_lazy("Empty: no limit.")
+        )
+
+
+class TenantLimitInline(OwnFields, admin.StackedInline[TenantLimit, Any]):
     model = TenantLimit
+    form = TenantLimitForm
     formset = LabelledInlineRows
     extra = 0
     verbose_name_plural = gettext_lazy("limit over all pools")
@@ -108,6 +118,7 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
         "cpu_millicores", "memory_mib", "storage_mib", "homes_mib", "disks_mib", "datasets_mib", "workspaces",
         "longest_runtime_minutes", "person_gpus", "person_workspaces", "person_storage_mib",
     )  # fmt: skip
+    form = TenantLimitForm
     list_select_related = ("tenant",)
     search_fields = ("tenant__slug", "tenant__name")
     autocomplete_fields = ("tenant",)

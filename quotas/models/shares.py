@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Tenant
+from clusters.references import valid_prefixes
 
 from .pools import Pool
 
@@ -111,6 +112,18 @@ class TenantLimit(models.Model):
         null=True,
         blank=True,
         help_text=_("All volumes that one person has in the tenant. Empty: no limit."),
+    )
+    image_prefixes = models.TextField(
+        _("registries of own images"),
+        blank=True,
+        default="",
+        db_default="",
+        validators=[valid_prefixes],
+        help_text=_(
+            "People may run images from here, by reference. One host, or host and path, per line: "
+            "registry.example/team/ allows all under that path. Images without a host are docker.io/library/. Empty: "
+            "only images of the catalogue."
+        ),
     )
 
     class Meta:

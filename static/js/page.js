@@ -1,7 +1,6 @@
 // What every page has: menus, theme, dialogs, toasts. Everything here also works, less smoothly, without it.
 
 const root = document.documentElement;
-root.classList.add("has-scripts");
 
 // --- Menus: one at a time, closed by Escape and by a press elsewhere
 
@@ -68,3 +67,6 @@ document.addEventListener("htmx:beforeSwap", (swap) => {
 document.addEventListener("htmx:afterSettle", () => {
   for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
 });
+
+// What the rail marks as the current page is in sight, however long the list is.
+document.querySelector(".rail nav [aria-current]")?.scrollIntoView({ block: "nearest" });

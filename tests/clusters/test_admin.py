@@ -15,6 +15,8 @@ from django.test import Client
 from accounts.models import AuditEntry, Tenant, User
 from clusters import doctor
 from clusters.api import Api
+from clusters.doctor import keeping
+from clusters.errors import ClusterUnavailable
 from clusters.models import Cluster
 from clusters.storage.classes import DEFAULT_CLASS, is_default
 from devcluster.serving import tls
@@ -71,6 +73,18 @@ def test_all_that_holds_is_told_check_by_check(admin: Client, rights: OwnRights)
         assert f"<h3>{check.label}</h3>" in page
     assert "permissions that it needs." in page
     assert AuditEntry.objects.get(action="cluster.test").data == {"name": "Lab", "failures": 0}
+
+
+def test_a_portal_without_a_worker_says_so(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(*_of: object) -> list[doctor.Finding]:
+        raise ClusterUnavailable("No worker answers.")
+
+    monkeypatch.setattr(keeping, "examined", nobody)
+    cluster = cluster_at("/absent", doctor_failures={"nodes": 2})
+    page = admin.get(f"/admin/clusters/cluster/{cluster.pk}/doctor/")
+    assert [page.status_code, "No worker answers." in text_of(page)] == [200, True]
+    cluster.refresh_from_db()
+    assert cluster.doctor_failures == {"nodes": 2}
 
 
 def test_the_doctors_page_finds_planted_faults(admin: Client, api: Api, kubeconfig: str) -> None:

@@ -1,5 +1,6 @@
 """Tests of the manifests for production: unprivileged, one image, with exactly the rights that Berth uses."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ FOLDER = REPOSITORY / "deploy" / "kubernetes"
 Body = dict[str, Any]
 
 
+@cache
 def bodies() -> list[Body]:
     return [body for path in sorted(FOLDER.glob("*.yaml")) for body in yaml.safe_load_all(path.read_text())]
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, ViewportSize
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from accounts.models import AuditEntry
 from clusters.models import Cluster, Node, UnknownCause
@@ -129,7 +129,23 @@ def connection_of_a_cluster(page: Page) -> None:
     page.get_by_text("1 thing is missing.").wait_for()
 
 
-STEPS = (preview_of_deleted_data, preview_of_a_deactivation, lowering_of_a_limit, connection_of_a_cluster)
+def error_beside_its_field(page: Page) -> None:
+    page.goto("/admin/quotas/tenantlimit/")
+    page.locator("#result_list th a").first.click()
+    page.get_by_label("Memory (GiB)").fill("0.3")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Use a whole number of MiB")).to_be_visible()
+    expect(page.get_by_label("Memory (GiB)")).to_be_focused()
+    expect(page.get_by_label("Memory (GiB)")).to_have_value("0.3")
+
+
+STEPS = (
+    error_beside_its_field,
+    preview_of_deleted_data,
+    preview_of_a_deactivation,
+    lowering_of_a_limit,
+    connection_of_a_cluster,
+)
 
 
 @pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), rare("dark", SMALLEST)])

@@ -179,6 +179,9 @@ NOT_READ = {
     "workspaces/<uuid:id>/clone/",
     "workspaces/<uuid:id>/gauges/",
     "workspaces/<uuid:id>/open/",
+    "workspaces/<uuid:id>/schedule/",
+    "workspaces/<uuid:id>/shares/",
+    "workspaces/<uuid:id>/shares/<uuid:share>/end/",
     "workspaces/sparklines/",
 }
 LANGUAGES = [code if code == "en" else rare(code) for code, _name in settings.LANGUAGES]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, WebSocket, expect
 
 from tests.e2e.driver import Administration, Lab, Portal, SSHClient, browser
 from tests.e2e.stack import Stack, until
@@ -69,7 +71,10 @@ def test_a_new_member_comes_by_a_link_works_and_leaves_nothing(berth: Stack, tmp
         connects_by_name(portal, ssh)
         files_go_both_ways(ssh, tmp_path)
         works_in_a_notebook(Lab(context, portal), ssh, first)
-        shows_an_app_to_a_colleague(portal, ssh, colleague(context, berth.address))
+        alice = colleague(context, berth.address)
+        shows_an_app_to_a_colleague(portal, ssh, alice)
+        (tmp_path / "alice").mkdir()
+        works_together_until_it_is_revoked(portal, alice, SSHClient(tmp_path / "alice"))
 
         ssh.run("echo kept > written-over-ssh")
         portal.stop()
@@ -173,6 +178,59 @@ def shows_an_app_to_a_colleague(portal: Portal, ssh: SSHClient, alice: Portal) -
         "the colleague is out",
         lambda: alice.page.reload() is not None and not alice.page.get_by_text("curves").count(),
     )
+
+
+# Notes when the workspace first refuses a request of this page.
+ASK_AGAIN = """
+setInterval(async () => {
+  const answer = await fetch("/api/status", {redirect: "manual"}).catch(() => null);
+  if (!answer?.ok) window.refusedAt ??= Date.now();
+}, 50);
+"""
+
+
+def works_together_until_it_is_revoked(portal: Portal, alice: Portal, ssh: SSHClient) -> None:
+    """Share the workspace: the colleague works in JupyterLab and by SSH; 2 s after it is revoked they are out."""
+    shares = portal.page.locator("#shares")
+    shares.get_by_text("Share with a colleague").click()
+    shares.get_by_label("User name").fill("alice")
+    shares.get_by_label("Access", exact=True).select_option("work")
+    shares.get_by_role("button", name="Share", exact=True).click()
+    expect(shares.locator("[data-share=alice]")).to_contain_text("can work in it")
+
+    alice.page.goto("/?show=shared")
+    alice.page.get_by_role("link", name="journey", exact=True).click()
+    expect(alice.page.locator("#shared-with-me")).to_be_visible()
+    alice.add_key(ssh.public_key)
+    ssh.use(alice.copyable("SSH command"))
+    until("the colleague's key is there", ssh.answers, seconds=120)
+    with alice.page.context.expect_page() as opened:
+        alice.page.locator("#open-jupyter").click()
+    lab = opened.value
+    sockets: list[WebSocket] = []
+    lab.on("websocket", lambda socket: sockets.append(socket))  # noqa: PLW0108 (Playwright takes no method of a list)
+    expect(
+        lab.get_by_role("textbox", name="Terminal input")
+    ).to_be_attached()  # it shows what its owner left open
+    lab.evaluate(ASK_AGAIN)
+    session = [*ssh.command, "echo in; exec sleep 600"]
+    with subprocess.Popen(session, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+        assert running.stdout is not None and running.stdout.readline() == b"in\n"
+        first_sockets = list(sockets)
+        assert first_sockets
+        revoked_at = time.time()
+        shares.get_by_role("button", name="Revoke access of alice").click()
+        running.wait(30)
+        ssh_out_after = time.time() - revoked_at
+    until("the colleague's page is refused", lambda: lab.evaluate("window.refusedAt"))
+    lab_out_after = lab.evaluate("window.refusedAt") / 1000 - revoked_at
+    print(f"revoked: SSH out after {ssh_out_after:.2f} s, JupyterLab after {lab_out_after:.2f} s")
+    assert ssh_out_after < 2 and lab_out_after < 2
+    lab.wait_for_timeout(500)  # lets the browser report what was closed
+    assert [socket.url for socket in first_sockets if not socket.is_closed()] == []
+    assert not ssh.answers()
+    expect(alice.page.locator("#shared-with-me")).not_to_be_attached()
+    lab.close(run_before_unload=False)
 
 
 def connects_by_name(portal: Portal, ssh: SSHClient) -> None:

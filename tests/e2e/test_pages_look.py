@@ -13,6 +13,7 @@ from accounts.models import Membership
 from quotas.bookings import changes as bookings
 from quotas.bookings.rules import Wish
 from quotas.live import on_change
+from quotas.models import TenantLimit
 from tests.cast import Cast
 from tests.e2e.browsing import opened, signed_in
 from tests.shared.workspace_rows import make_workspace
@@ -40,6 +41,7 @@ def test_another_tenant_shows_its_own_share(browser: Browser, address: str, cast
 def test_the_launch_form_leads_on_a_phone(browser: Browser, address: str, cast: Cast) -> None:
     """Verdict and button stay in reach, a taken name is said at once, faults have the focus, images are searched."""
     make_workspace(cast, cast.bob, name="taken")
+    TenantLimit.objects.create(tenant=cast.demo, image_prefixes="registry.example/team/")
     for number in range(5):
         Image.objects.create(
             slug=f"i{number}", name=f"Image {number}", reference="x/y:1", cuda_version=f"12.{number}"
@@ -62,6 +64,15 @@ def test_the_launch_form_leads_on_a_phone(browser: Browser, address: str, cast: 
         launch.click()
         expect(page.get_by_text("Launch failed")).to_be_visible()
         expect(name).to_be_focused()
+        reference = page.locator("#id_image_reference")
+        expect(reference).to_be_hidden()
+        page.get_by_label("Search images").fill("")
+        page.get_by_role("radio", name="Own image").check()
+        reference.fill("quay.example/a")
+        name.fill("mine")
+        launch.click()
+        expect(page.locator("#id_image_reference_error")).to_contain_text("registry.example/team/")
+        expect(reference).to_be_focused()
         page.get_by_role("link", name="Course week 3").click()
         expect(page.locator("input[name=image]:checked")).to_have_value("i3")
         name.fill("mine")

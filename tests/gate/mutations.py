@@ -186,10 +186,10 @@ MUTATIONS = (
         ("tests/workspaces/ways_in/test_gateway.py",),
     ),
     Mutation(
-        "the ssh jump leads to workspaces of other people",
+        "the ssh jump leads to workspaces in which its person may not work any more",
         "workspaces/ssh_jump/rights.py",
-        "among.filter(owner_id=person.user_id, phase=Phase.READY)",
-        "among.filter(phase=Phase.READY)",
+        "if access.may_work(actor, row) and (target",
+        "if (target",
         ("tests/workspaces/ways_in/test_ssh_jump.py",),
     ),
     Mutation(

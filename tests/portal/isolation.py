@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -25,10 +25,13 @@ from tests.cast import make_cast
 from tests.shared.job_rows import make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
-from workspaces.models import Template
+from workspaces.models import Share, ShareRole, Template
+from workspaces.runs import schedule
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
 PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
+# Members like "member", with whom bob's workspace is shared.
+SHARERS = {"sharer-look": ShareRole.LOOK, "sharer-work": ShareRole.WORK}
 NOBODYS = "00000000-0000-4000-8000-000000000000"
 NOWHERE = {
     "id": NOBODYS,
@@ -37,6 +40,7 @@ NOWHERE = {
     "snapshot": NOBODYS,
     "step": "nowhere",
     "port": "6006",
+    "share": NOBODYS,
 }
 TOMORROW = timezone.now() + timedelta(days=1)
 
@@ -70,10 +74,17 @@ def make_stage() -> Stage:
     Membership.objects.create(tenant=cast.demo, user=dora.user, role=Role.MEMBER)
     Membership.objects.create(tenant=cast.second, user=cast.bob.user, role=Role.MEMBER)
     people = dict(zip(PEOPLE, (cast.bob, cast.victor, dora, cast.alice, cast.admin, cast.carol), strict=True))
+    for name in SHARERS:
+        people[name] = Actor(User.objects.create_user(name, f"{name}@example.org", "a-password"))
+        Membership.objects.create(tenant=cast.demo, user=people[name].user, role=Role.MEMBER)
     token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
     app = {"name": "TensorBoard", "port": 6006, "shared_with": "me"}
     common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
     workspace = make_workspace(cast, cast.bob, apps=[app])
+    for name, role in SHARERS.items():
+        shared = {"workspace": workspace, "user": people[name].user, "given_by": cast.bob.user}
+        common["share"] = str(Share.objects.create(**shared, role=role).pk)
+    schedule.put(cast.bob, workspace, start=time(9), stop=time(18), days=[1], time_zone="Europe/Berlin")
     notice = Notice.objects.create(
         user=cast.bob.user,
         kind="ready",

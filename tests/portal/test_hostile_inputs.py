@@ -106,6 +106,7 @@ DISTRIBUTED: list[Any] = [
     {"framework": "ranks", "processes_per_node": -1}, {"framework": "ranks", "processes_per_node": 2**70},
     {"framework": "torchrun", "master": "10.0.0.1"},
 ]  # fmt: skip
+OWN_IMAGES: list[Any] = ["", "docker.io/a", "http://a.example/b", "a\x00b", "-", "a" * 5000, None, 7, {}, []]
 # The last one lacks nothing but a good name.
 TEMPLATES: list[Any] = [
     7, [], "x", None, {}, {"image": "jupyter"}, {"image": None, "flavor": "a100-1"},
@@ -122,6 +123,18 @@ KEYS: list[Any] = [
     "ssh-dss AAAAB3NzaC1kc3MAAACBAP", 'command="id" ssh-ed25519 AAAA', "ssh-ed25519 AAAA\nssh-ed25519 BBBB",
     None, 7, [], "x" * 100_000, "ssh-ed25519\x00AAAA",
 ]  # fmt: skip
+SHARES: list[Any] = [
+    *({"username": name, "role": "work"} for name in of("", "nobody", "b\x00b", "a" * 9000, None, 7, [])),
+    *({"username": "bob", "role": role} for role in of("", "own", "look ", None, 7, {})),
+    {"username": "bob", "role": "look", "given_by": "admin"}, {},
+]  # fmt: skip
+SCHEDULE: dict[str, Any] = {"start": "09:00", "stop": "18:00", "days": [1], "time_zone": "Europe/Berlin"}
+SCHEDULES: list[dict[str, Any]] = [
+    *({"start": text} for text in of("", "9", "25:00", "09:00:00", "09:00+02", None, 9, [], "09:00\x00")),
+    *({"days": days} for days in of([], [0], [8], ["x"], [1] * 8, [True], None, 7, "12345", [None])),
+    *({"time_zone": zone} for zone in of("", "../../etc/passwd", "Etc/GMT-1", "localtime", "x" * 9000, None, 7)),
+    {"is_on": "perhaps"}, {"stop": "09:10"}, {"until": "2027"},
+]  # fmt: skip
 HOSTILE: list[tuple[str, str, Any]] = [
     *(launch(name=name) for name in NAMES),
     *(launch(env=env) for env in ENVIRONMENTS),
@@ -136,12 +149,17 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "workspaces/{id}/apps/", app) for app in APPS),
     ("PATCH", "workspaces/{id}/apps/6006/", {"shared_with": "tenant"}),
     ("DELETE", "workspaces/{id}/apps/99999999999999999999/", None),
+    *(("POST", "workspaces/{id}/shares/", body) for body in SHARES),
+    *(("PUT", "workspaces/{id}/schedule/", SCHEDULE | change) for change in SCHEDULES),
+    ("DELETE", "workspaces/{id}/shares/" + "0" * 36 + "/", None),
     *(job(after=after) for after in AFTER),
     *(job(writes=writes) for writes in of(
         7, [], "x", {}, {"volume": None}, {"volume": "x"}, {"volume": STRANGER}, {"volume": STRANGER, "path": "/x"},
     )),
     *(key(text) for text in KEYS),
     *(launch(image=image) for image in of("", "nothing", "../jupyter", "a" * 5000, None, 7, {}, "jup\x00yter")),
+    *(launch(image_reference=text) for text in OWN_IMAGES),
+    *(("PATCH", "workspaces/{id}/", {"image_reference": text}) for text in OWN_IMAGES),
     *(launch(flavor=flavor) for flavor in of("nothing", "", None, 7, [], "a100-1\x00")),
     *(launch(tenant=tenant) for tenant in of("nothing", "second", "", None, 7, {}, "de\x00mo", "DEMO/../second")),
     launch(surprise=1), launch(owner="alice"), launch(phase="ready"), launch(id="1"), launch(pool="a100"),

@@ -28,7 +28,7 @@ from accounts.models import APIToken, Membership, Role, Scope, User
 from clusters.models import Cluster
 from monitoring.intake import tokens as agents
 from tests.portal.addresses import ALL, Address
-from tests.portal.isolation import NOWHERE, PEOPLE, TOMORROW, Stage, make_stage
+from tests.portal.isolation import NOWHERE, PEOPLE, SHARERS, TOMORROW, Stage, make_stage
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +51,7 @@ CONNECTION = {
     "access_key": "AK", "secret_key": "sk",
 }  # fmt: skip
 ROUTE = {"tenant": "demo", "name": "hook", "way": "webhook", "address": "https://hook.example.org/x"}
+SCHEDULE = {"start": "09:00", "stop": "18:00", "days": [1, 2, 3, 4, 5], "time_zone": "Europe/Berlin"}
 BOOKING = {
     "tenant": "demo",
     "pool": "a100",
@@ -155,6 +156,16 @@ API: dict[str, dict[str, Row]] = {
     },
     "workspaces/<uuid:id>/apps/<int:port>/": {
         "PATCH": Row("200 403 403 403 403 404 403 404", {"shared_with": "tenant"}),
+        "DELETE": Row("204 403 403 403 403 404 403 404"),
+    },
+    "workspaces/<uuid:id>/shares/": {
+        "GET": Row("200 403 403 200 200 404 200 404"),
+        "POST": Row("201 403 403 403 403 404 403 404", {"username": "dora", "role": "look"}),
+    },
+    "workspaces/<uuid:id>/shares/<uuid:share>/": {"DELETE": replace(MANAGED, codes="204 403 403 204 204 404 403 404")},
+    "workspaces/<uuid:id>/schedule/": {
+        "GET": Row("200 403 403 200 200 404 200 404"),
+        "PUT": Row("200 403 403 403 403 404 403 404", SCHEDULE),
         "DELETE": Row("204 403 403 403 403 404 403 404"),
     },
     "workspaces/<uuid:id>/metrics/": {"GET": SEEN},
@@ -365,12 +376,26 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "workspaces/<uuid:id>/apps/<int:port>/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
     # Who gets into an app that is shared: tests/workspaces/ways_in/test_gateway_apps.py
     "workspaces/<uuid:id>/apps/<int:port>/open/": ("302 403 403 403 403 404 302", NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/shares/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
+    "workspaces/<uuid:id>/shares/<uuid:share>/end/": (NO_SUCH_METHOD, MANAGED_PAGE),
+    "workspaces/<uuid:id>/schedule/": (NO_SUCH_METHOD, "422 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/clone/": (NO_SUCH_METHOD, "302 403 302 302 302 404 302"),
     "workspaces/<uuid:id>/settings/": (SEEN_PAGE, "422 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/instead/": (NO_SUCH_METHOD, "302 403 403 403 403 404 302"),
     "workspaces/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
     "workspaces/<uuid:id>/open/": ("302 403 403 403 403 404 302", NO_SUCH_METHOD),
     "workspaces/<uuid:id>/<str:verb>/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
+}
+# What those with whom a workspace is shared, to look and to work, are answered otherwise than a member whom its owner
+# did not name. The share in the address is that of "sharer-work", who may give it back.
+SHARED: dict[tuple[str, str], str] = {
+    ("GET", "api/v1/workspaces/<uuid:id>/logs/"): "409 409",
+    ("GET", "api/v1/workspaces/<uuid:id>/shares/"): "200 200",
+    ("GET", "api/v1/workspaces/<uuid:id>/schedule/"): "200 200",
+    ("DELETE", "api/v1/workspaces/<uuid:id>/shares/<uuid:share>/"): "403 204",
+    ("POST", "workspaces/<uuid:id>/shares/<uuid:share>/end/"): "403 302",
+    ("GET", "workspaces/<uuid:id>/apps/<int:port>/open/"): "302 302",
+    ("GET", "workspaces/<uuid:id>/open/"): "403 302",
 }
 # fmt: on
 
@@ -399,10 +424,10 @@ def stage(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 def let_in(stage: Stage) -> Stage:
     own = stage.people["own"].user
-    secrets = {who: secret_of(who, stage) for who in WHO} | ended(stage)
+    secrets = {who: secret_of(who, stage) for who in (*WHO, *SHARERS)} | ended(stage)
     secrets |= {scope: tokens.issue(own, scope, [scope], None, 1)[1] for scope in LONE}
     APIToken.objects.update(last_used_at=timezone.now())  # else each request would write its own use
-    people = {who: session_of(stage.people[who]) for who in PEOPLE}
+    people = {who: session_of(stage.people[who]) for who in (*PEOPLE, *SHARERS)}
     return replace(stage, secrets=secrets, sessions=people | ended_sessions(stage))
 
 
@@ -508,6 +533,27 @@ def test_a_page_answers_everybody_as_the_table_says(stage: Stage, address: Addre
     for method, codes in zip(address.methods, PAGES[address.name], strict=False):
         assert asked(stage, address, method, browsers) == codes, method
         assert set(asked(stage, address, method, nobody).split()) == {codes.split()[-1]}, method
+
+
+@pytest.mark.parametrize(
+    "address",
+    [a for a in (*OF_API, *OF_PAGES) if a.name.removeprefix("api/v1/").startswith(("workspaces/", "jobs/<"))],
+    ids=lambda address: address.name,
+)
+@pytest.mark.usefixtures("_through_berth")
+def test_a_share_opens_what_the_table_says_and_nothing_else(stage: Stage, address: Address) -> None:
+    is_api = address in OF_API
+    clients = [(stage.script if is_api else stage.browser)(who) for who in ("member", *SHARERS)]
+    for method in address.methods:
+        body = API[address.name.removeprefix("api/v1/")][method].body if is_api else None
+        member, *sharers = asked(stage, address, method, clients, body).split()
+        wanted = SHARED.get((method, address.name), f"{member} {member}")
+        assert " ".join(sharers) == wanted, method
+
+
+@pytest.fixture
+def _through_berth(settings: Any) -> None:
+    settings.WORKSPACE_DOMAIN = "ws.testserver"
 
 
 @pytest.mark.parametrize(

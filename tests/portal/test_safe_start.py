@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 from unittest.mock import patch
 
 import environ
@@ -104,3 +105,19 @@ def test_a_command_that_cannot_read_its_settings_shows_no_password(name: str) ->
     assert done.returncode != 0
     assert f"{name} is no URL" in done.stderr
     assert "hunter" not in done.stderr + done.stdout
+
+
+def test_settings_come_from_the_files_of_a_mounted_secret_and_the_base_url_is_a_host(tmp_path: Path) -> None:
+    (tmp_path / "BERTH_SECRET_KEY").write_text(f"{GOOD['secret_key']}\n")
+    (tmp_path / "DATABASE_URL").write_text("postgres:////nonexistent/file")
+    (tmp_path / "..data").mkdir()
+    env = {
+        "PATH": os.environ["PATH"], "BERTH_STATE_DIR": "/nonexistent", "BERTH_SECRETS_DIR": str(tmp_path),
+        "BERTH_BASE_URL": "https://berth.example:8443", "BERTH_ALLOWED_HOSTS": "berth-web.berth.svc",
+        "DATABASE_URL": "postgres:////nonexistent/variable",
+    }  # fmt: skip
+    code = "from portal import settings as s; print(s.SECRET_KEY, s.ALLOWED_HOSTS, s.DATABASES['default']['NAME'])"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=BASE_DIR, env=env, capture_output=True, text=True, check=False)
+    expected = f"{GOOD['secret_key']} ['berth-web.berth.svc', 'berth.example'] variable"
+    assert done.stdout.strip() == expected, done.stderr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -76,6 +76,8 @@ class Kind(Generic[Row]):
     get: Callable[[Actor, UUID], Row]
     require_there: Callable[[Actor, Row | None], Row]
     event_json: Callable[[Any], Json]
+    # Actors for whom this is equal get the same JSON of the row.
+    seen_as: Callable[[Row, Actor], Hashable] = lambda row, actor: row.owner_id == actor.user.pk
 
     @cached_property
     def changed(self) -> BatchedRead[tuple[Actor, set[UUID]], list[str]]:
@@ -120,11 +122,11 @@ class Kind(Generic[Row]):
         return found
 
     def _frames_of(self, rows: Iterable[Row]) -> Callable[[Row, Actor], str]:
-        """Return a function for a row's frame as text, made once for its owner and once for all others."""
-        describe, made = self.describing(rows), dict[tuple[UUID, bool], str]()
+        """Return a function for a row's frame as text, made once for all to whom it looks the same."""
+        describe, made = self.describing(rows), dict[tuple[UUID, Hashable], str]()
 
         def frame(row: Row, actor: Actor) -> str:
-            key = row.pk, row.owner_id == actor.user.pk
+            key = row.pk, self.seen_as(row, actor)
             if key not in made:
                 made[key] = json.dumps({"type": self.name, self.name: describe(row, actor)})
             return made[key]

@@ -19,7 +19,7 @@ from .reading import Shown, Wanted, page
 from .store import group_of
 from .tailing import Tail
 
-RECHECK_SECONDS = 5.0
+RECHECK_SECONDS = 1.5
 MOST_OF_PERSON = 6  # readers of text, in this process
 RETRY_SECONDS = 10
 LARGEST_ANSWER_BYTES = 64 * 2**20

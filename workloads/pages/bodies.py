@@ -16,6 +16,7 @@ from workloads.repositories import without_credentials
 from workloads.sizes.sizing import Size
 
 from .forms import WorkloadForm
+from .images import OWN
 
 TO_FILL_IN = "…"
 
@@ -32,7 +33,8 @@ def curl(address: str, body: dict[str, Any]) -> str:
 def body_of_form(form: WorkloadForm) -> dict[str, Any]:
     """Body from the fields that are filled in so far and valid."""
     data = form.cleaned_data
-    body = {name: data.get(name) or TO_FILL_IN for name in ("tenant", "name", "image")}
+    image = "image_reference" if data.get("image") == OWN else "image"
+    body = {name: data.get(name) or TO_FILL_IN for name in ("tenant", "name", image)}
     if not form.size_faults:
         body |= _size_of_form(form)
     return body | filled(

@@ -17,7 +17,7 @@ from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant
 from storage import connections
 from storage.mounts import choosing
-from workloads.models import Image
+from workloads.images import catalogue, registries
 from workloads.sizes.choices import PoolChoice, best_now, launch_tenants, pool_choices, with_room_first
 from workloads.sizes.estimate import Alternative
 
@@ -104,6 +104,9 @@ class FormPage(Generic[Form]):
         best = best_now(pools)
         values = {"flavor": best.slug if best else None} | first.values | {"tenant": tenant.slug}
         form = self.form(None, values, **offered)
+        fallen = prefill.fell_away(form, link)
+        if "flavor" in form.not_offered and best:
+            form.initial["flavor"] = best.slug
         notes = first.notes + prefill.fill_in(form, link, pools, request.GET.getlist("env"))
         answer = self._as_sent(request, actor, tenant, form, offered)
         context: dict[str, Any] = {}
@@ -111,7 +114,7 @@ class FormPage(Generic[Form]):
             context = {"waiting_size": answer["size"], "instead_of_last": instead.size}
             form = self.form(None, dict(form.initial) | fills(instead), **offered)
             answer = self._as_sent(request, actor, tenant, form, offered)
-        context |= {"form": form, "pools": pools, "tenants": tenants, "notes": notes}
+        context |= {"form": form, "pools": pools, "tenants": tenants, "notes": notes, "fallen": fallen}
         context |= first.context | {"by_link": prefill.describes_all(link)}
         return self._page(request, actor, context | answer)
 
@@ -128,7 +131,8 @@ class FormPage(Generic[Form]):
         return {
             "actor": actor,
             "tenants": tenants,
-            "images": list(Image.objects.filter(is_active=True)),
+            "catalogue": list(catalogue()),
+            "registries": registries(tenants),
             "pools": pools,
             "volumes": choosing.offers(actor),
             "connections": connections.visible(actor),

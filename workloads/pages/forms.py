@@ -29,6 +29,9 @@ from workloads.sizes.choices import PoolChoice
 from workloads.sizes.sizing import DEFAULT_CPU_MILLICORES, DEFAULT_MEMORY_MIB, SizeAsked
 from workloads.spans import lifetime
 
+from .fields import EnvironmentField, plain_text
+from .images import OWN, ChoosesImage
+
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
@@ -52,45 +55,6 @@ OTHER_NAMES = {
 }
 
 
-class EnvironmentField(forms.CharField):
-    """Field of NAME=value lines. Its first value may be the names and values themselves."""
-
-    def __init__(self, **options: Any) -> None:
-        widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"})
-        super().__init__(required=False, widget=widget, strip=False, **options)
-
-    def prepare_value(self, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return "\n".join(f"{name}={text}" for name, text in value.items())
-        return value
-
-    def holds(self, values: Mapping[str, str]) -> bool:
-        """Return False if a line could not say one of the values, as it has several lines itself."""
-        try:
-            return self.to_python(self.prepare_value(values)) == values
-        except forms.ValidationError:
-            return False
-
-    def to_python(self, value: Any) -> dict[str, str]:  # type: ignore[override]
-        if isinstance(value, Mapping):
-            return dict(value)
-        values: dict[str, str] = {}
-        for number, line in enumerate(str(value or "").splitlines(), start=1):
-            name, separator, text = line.partition("=")
-            if not line.strip():
-                continue
-            if not separator:
-                raise forms.ValidationError(
-                    gettext("Line %(n)d has no “=”. Write NAME=value.") % {"n": number}
-                )
-            if name.strip() in values:
-                raise forms.ValidationError(
-                    gettext("Line %(n)d names a variable for the second time.") % {"n": number}
-                )
-            values[name.strip()] = text
-        return values
-
-
 class GpusField(forms.DecimalField):
     """Exact number of GPUs: 0.25 is a quarter of one."""
 
@@ -99,12 +63,7 @@ class GpusField(forms.DecimalField):
         return None if number is None else Fraction(number)
 
 
-def plain_text(**attributes: str) -> forms.TextInput:
-    """Text input without completion and spell check, for names and addresses."""
-    return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attributes})
-
-
-class WorkloadForm(forms.Form):
+class WorkloadForm(ChoosesImage):
     """Form of a launch or a job: who, what, how large and with which data."""
 
     page: ClassVar[str]  # name of the form's own address
@@ -117,7 +76,6 @@ class WorkloadForm(forms.Form):
 
     once = forms.UUIDField(required=False, widget=forms.HiddenInput)
     tenant = forms.ChoiceField(label=_("Tenant"), help_text=_("The tenant whose quota it uses."))
-    image = forms.ChoiceField(label=_("Image"), widget=forms.RadioSelect)
     flavor = forms.ChoiceField(
         label=_("Size"),
         widget=forms.RadioSelect,
@@ -180,7 +138,10 @@ class WorkloadForm(forms.Form):
     )
     env = EnvironmentField(
         label=_("Environment"),
-        help_text=_("One NAME=value per line, 64 KiB at most. Others in your tenant cannot see it."),
+        help_text=_(
+            "One NAME=value per line, 64 KiB at most. A value of several lines: NAME<<END, its lines, then END on a "
+            "line of its own. Others in your tenant cannot see it."
+        ),
     )
     secret_env = EnvironmentField(
         label=_("Secret environment"),
@@ -194,18 +155,20 @@ class WorkloadForm(forms.Form):
         *,
         actor: Actor,
         tenants: Sequence[Tenant],
-        images: Sequence[Image],
+        catalogue: Sequence[Image],
+        registries: Mapping[str, Sequence[str]],
         pools: Sequence[PoolChoice],
         volumes: Mapping[str, choosing.Offer],
         connections: Iterable[Connection],
     ) -> None:
+        self.not_offered: dict[str, Any] = {}  # first values that nobody can choose any more
         super().__init__(data, initial=self.defaults() | {"once": uuid.uuid4()} | initial, label_suffix="")
         for name, field in self.fields.items():
             field.error_messages |= LIMITS
             if name in {"image", "flavor"}:
                 field.error_messages["required"] = _("Choose one.")
         self.actor, self.tenants = actor, tenants
-        self.images, self.offers = images, volumes
+        self.offers = volumes
         self._choose("connections", [(str(one.pk), f"{one.name} · {one.tenant.name}") for one in connections])
         self._choose("volumes", [(key, offer.label) for key, offer in volumes.items()])
         self.pools = {choice.pool["slug"]: choice.pool for choice in pools}
@@ -214,7 +177,7 @@ class WorkloadForm(forms.Form):
         self.parts = {part.value: part for choice in pools for part in choice.parts}
         flavors += [(value, part.name) for value, part in self.parts.items()]
         self._choose("tenant", [(tenant.slug, tenant.name) for tenant in tenants])
-        self._choose("image", [(image.slug, image.name) for image in images])
+        self.offer_images(catalogue, registries)
         self._choose("flavor", [*flavors, (FIND, gettext("Find a GPU"))])
         self._choose("in_pool", [("", gettext("cheapest match")), *_pools_with_gpus()])
         self._choose("compute_capability", [("", gettext("any")), *_capabilities(pools)])
@@ -238,7 +201,9 @@ class WorkloadForm(forms.Form):
         offered = dict(choices)
         if isinstance(field, forms.MultipleChoiceField):
             self.initial[name] = [key for key in self.initial.get(name) or () if key in offered]
-        elif self.initial.get(name) not in offered:
+        elif (wanted := self.initial.get(name)) not in offered:
+            if wanted:
+                self.not_offered[name] = wanted
             self.initial[name] = choices[0][0] if choices else None
 
     def _offer_lifetime(self, minutes: Any) -> None:
@@ -283,7 +248,7 @@ class WorkloadForm(forms.Form):
         faults = check_env(cleaned.get("env", {}), cleaned.get("secret_env", {}))
         if "name" in cleaned:
             faults |= check_name(cleaned["name"])
-        faults |= check_repository(cleaned.get("repository", ""))
+        faults |= check_repository(cleaned.get("repository", "")) | self.own_image_faults()
         for name, texts in faults.items():
             self.add_error(name, texts)
         return cleaned
@@ -347,10 +312,6 @@ class WorkloadForm(forms.Form):
         return 1
 
     @property
-    def chosen_image(self) -> Image | None:
-        return next((image for image in self.images if image.slug == self.cleaned_data.get("image")), None)
-
-    @property
     def own_paths(self) -> list[str]:
         """Paths at which the chosen image has its home."""
         return [self.chosen_image.home] if self.chosen_image else []
@@ -358,8 +319,9 @@ class WorkloadForm(forms.Form):
     def common(self) -> dict[str, Any]:
         """Fields of a LaunchSpec or JobSpec that a valid form has."""
         data = self.cleaned_data
-        same = ("tenant", "name", "image", "connections", "env", "secret_env", "repository")
+        same = ("tenant", "name", "connections", "env", "secret_env", "repository", "image_reference")
         return {name: data[name] for name in (*same, "max_runtime_minutes", "notify")} | {
+            "image": "" if data["image"] == OWN else data["image"],
             "size": self.size(),
             "volumes": self.mounts(),
         }

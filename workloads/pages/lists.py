@@ -107,12 +107,18 @@ def listed(
     related: Callable[[QuerySet[Row]], QuerySet[Row]],
     phases: Sequence[tuple[str, Any]],
     searched: Sequence[str] = SEARCHED,
+    more: Mapping[str, Q] | None = None,
 ) -> Listed[Row]:
-    """Return the page of rows that the address asks for. Raise ValidationError for a cursor that was made up."""
-    show = request.GET.get("show", "")
-    show = show if show in LISTS else LISTS[0]
+    """Return the page of rows that the address asks for. Raise ValidationError for a cursor that was made up.
+
+    `more`: conditions of further lists than LISTS, by name.
+    """
+    show, more = request.GET.get("show", ""), more or {}
+    show = show if show in (*LISTS, *more) else LISTS[0]
     rows = visible.filter(deleted_at__isnull=show != "deleted")
-    if show != "everyone":
+    if show in more:
+        rows = rows.filter(more[show])
+    elif show != "everyone":
         rows = rows.filter(owner=actor_of(request).user)
         searched = [column for column in searched if not column.startswith("owner")]
     if chosen := current_tenant(request):

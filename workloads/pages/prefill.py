@@ -6,6 +6,7 @@ refused values are reported, and variables come by name alone: the reader gives 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
@@ -24,13 +25,15 @@ from workloads.sizes.choices import PoolChoice
 from workloads.sizes.parts import is_part, part_value
 from workloads.sizes.sizing import portion_of
 
+from .fields import lines_of_env
 from .forms import FIND, FINDING, MIB_PER_GIB, WorkloadForm
+from .images import OWN, first_image
 
 FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 # Names that choose the first values; `tenant` and `pool` are read before the form is made.
 OTHERS = ("again", "workspace", "job", "template", "fresh", "pool", "env")
 # A link with one of these describes all: nothing of what the reader did last may get into it.
-WHOLE = frozenset({"image", "repository", "env", "command", "notebook", "sweep"})
+WHOLE = frozenset({"image", "image_reference", "repository", "env", "command", "notebook", "sweep"})
 MOST_NOTES = 8
 LONGEST_QUOTE = 60
 
@@ -51,6 +54,17 @@ def copied(
         return name, None, [_("What this link copies does not exist.")]
 
 
+def fell_away(form: WorkloadForm, link: Mapping[str, str]) -> list[str]:
+    """Say which first values are not offered any more, such as the size of a template."""
+    said = {
+        "flavor": _("The size “%(value)s” is not offered any more. Another one is selected."),
+        "image": _("The image “%(value)s” is not offered any more. Another one is selected."),
+        "in_pool": _("The pool “%(value)s” is not offered any more."),
+    }
+    gone = {name: value for name, value in form.not_offered.items() if name in said and name not in link}
+    return [said[name] % {"value": _quoted(str(value))} for name, value in gone.items()]
+
+
 def describes_all(link: Mapping[str, str]) -> bool:
     return not WHOLE.isdisjoint(link)
 
@@ -65,9 +79,9 @@ def settings_of(source: Source) -> dict[str, Any]:
 
 def row_values(row: Workload, *, is_own: bool) -> dict[str, Any]:
     """The same of a row without its volumes; environment and repository only for the owner."""
-    values: dict[str, Any] = {"tenant": row.tenant.slug, "image": row.image.slug}
+    values: dict[str, Any] = {"tenant": row.tenant.slug, **first_image(row.image)}
     if is_own:
-        values["env"] = "\n".join(f"{name}={value}" for name, value in row.env.items())
+        values["env"] = lines_of_env(row.env)
         values["repository"] = row.repository
     return values | size_values(row)
 
@@ -103,6 +117,8 @@ def fill_in(
                 form.initial[name] = _cleaned(form, name, link[name])
             except forms.ValidationError as error:
                 notes.append(_in_vain(form, name, link[name], error))
+    if link.get("image_reference") and "image" not in link and form.registries:
+        form.initial["image"] = OWN
     if "pool" in link and "flavor" not in link:
         chosen = next((choice for choice in pools if choice.pool["slug"] == link["pool"]), None)
         if chosen:
@@ -155,7 +171,7 @@ def _fill_in_environment(form: WorkloadForm, names: list[str]) -> list[str]:
                 % {"name": _quoted(name)}
             )
     if lines:
-        there = {line.partition("=")[0] for line in str(form.initial.get("env") or "").splitlines()}
+        there = {re.split("=|<<", line)[0] for line in str(form.initial.get("env") or "").splitlines()}
         added = [line for line in lines if line[:-1] not in there]
         form.initial["env"] = "\n".join([*str(form.initial.get("env") or "").splitlines(), *added])
     return notes

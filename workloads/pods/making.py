@@ -5,6 +5,8 @@ from __future__ import annotations
 from clusters.errors import ClusterRefused
 from clusters.mirror import Mirror
 from clusters.storage.volumes import free_for
+from workloads import images
+from workloads.models import Image
 
 from . import drivers
 from .troubles import Blocked, Outcome, Trouble, explain_trouble
@@ -23,6 +25,12 @@ def explain_refusal(message: str, *, passes: bool = False) -> Trouble:
     if passes or any(words in message for words in PASSING_REFUSALS):
         return explain_trouble("admission", message, Outcome.REQUEUE, 120)
     return explain_trouble("admission", message, Outcome.FAIL)
+
+
+def refuse_image(image: Image) -> None:
+    """Raise Blocked for an image by reference that its tenant may not use any more. What runs is not asked."""
+    if not images.is_allowed(image):
+        raise Blocked(images.CODE, Outcome.FAIL, reference=image.reference)
 
 
 def make_driver_volume(wanted: Wanted, mirror: Mirror) -> None:

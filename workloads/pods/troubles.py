@@ -4,7 +4,7 @@ Time that a trouble of a start may last before it is final:
 at once       a name that is no image, a refusal of the container's configuration
 5 minutes     an image that is missing or denied, a container that keeps crashing
 2 minutes     no node takes the pod: the claim goes back to the front of the queue
-never         a pull under way, a mount that is tried again
+never         a pull under way, a mount that is tried again, a program that does not answer
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from enum import Enum
 
 from clusters.causes.cause import Diagnosis
 from clusters.explain import diagnose, is_passing
+from clusters.measures import parse_time
 from clusters.pods.ends import terminal
 
 from .status import Object, container_status, has_started
@@ -29,6 +30,7 @@ CLAIM_REASONS = {"ProvisioningFailed", "FailedBinding"}
 SERVICE_REASONS = {"AllocationFailed", "SyncLoadBalancerFailed"}
 SANDBOX_REASONS = {"FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "NodeNotReady"}
 PULL_REASON = "Failed"
+PROBE_REASON, UNANSWERED_SECONDS = "Unhealthy", 60
 # Reasons of events about troubles; all other events say no more than the objects do.
 TROUBLE_REASONS = MOUNT_REASONS | CLAIM_REASONS | SERVICE_REASONS | SANDBOX_REASONS | {PULL_REASON}
 LONGEST_RAW = 2000
@@ -135,7 +137,23 @@ def _on_node(seen: Snapshot, pod: Object) -> Trouble | None:
         return _from_events(seen, MOUNT_REASONS, "Pod", "volume") or _from_events(
             seen, SANDBOX_REASONS, "Pod", "container"
         )
-    return _from_events(seen, SERVICE_REASONS, "Service", "service")
+    return _from_events(seen, SERVICE_REASONS, "Service", "service") or _not_answering(seen, pod)
+
+
+def _not_answering(seen: Snapshot, pod: Object) -> Trouble | None:
+    """Trouble of a container that runs while its probes have failed for a minute: the image may lack what Berth needs.
+
+    The node counts failures in one event; its first ones belong to every start.
+    """
+    since: Object = next((one for one in pod["status"].get("conditions", []) if one["type"] == "Ready"), {})
+    unready = parse_time(since.get("lastTransitionTime"))
+    for event in seen.events:
+        first, last = (parse_time(event.get(name)) for name in ("firstTimestamp", "lastTimestamp"))
+        if event.get("reason") != PROBE_REASON or not first or not last:
+            continue
+        if (last - max(first, unready or first)).total_seconds() >= UNANSWERED_SECONDS:
+            return explain_trouble("container", str(event.get("message", "")))
+    return None
 
 
 def _node_not_ready(node: Object | None) -> Trouble | None:

@@ -13,8 +13,8 @@ class Line(NamedTuple):
     hint: str | Promise = ""
 
 
-# By the codes of `storage.mounts.mounting.in_the_way`.
-OF_VOLUMES: dict[str, Line] = {
+# By the codes of `storage.mounts.mounting.in_the_way` and of `workloads.pods.making.refuse_image`.
+OF_RUNS: dict[str, Line] = {
     "volume_deleted": Line(
         _("Somebody deleted its storage %(claim)s in the cluster. The data is kept on volume %(volume)s."),
         _("The next start mounts that volume again."),
@@ -30,6 +30,10 @@ OF_VOLUMES: dict[str, Line] = {
     "volume_not_shared": Line(
         _("It mounts the volume “%(volume)s”, which is not shared with its owner any more."),
         _("Ask the owner of the volume, or start anew without it."),
+    ),
+    "image_not_allowed": Line(
+        _("Your team may no longer use the image %(reference)s."),
+        _("Choose another image, or ask an admin to allow its registry again. Files are kept."),
     ),
     "volume_being_made": Line(_("The volume “%(volume)s” is being created.")),
 }

@@ -24,14 +24,15 @@ from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, Query, checked
 from storage.mounts import foreseen
 from workloads.figures import moment
-from workloads.models import ORDERINGS, Image
+from workloads.images import catalogue
+from workloads.models import ORDERINGS
 from workloads.sizes.estimate import estimate
 from workspaces import access
 from workspaces.gateway.scripts import hand_out
 from workspaces.launch.clone import clone
 from workspaces.launch.launch import check, launch
 from workspaces.models import SEARCHED, Desired, Event, Phase, Workspace
-from workspaces.runs import changes, idleness, lifecycle, lifetime
+from workspaces.runs import changes, idleness, lifecycle, lifetime, sharing
 
 from .representation import event_json, with_related, workspace_json, workspaces_json
 from .serializers import (
@@ -83,6 +84,13 @@ class WorkspaceFilter(django_filters.FilterSet):  # type: ignore[misc]
     flavor = django_filters.CharFilter(field_name="flavor__slug")
     node = django_filters.CharFilter()
     desired = django_filters.MultipleChoiceFilter(choices=Desired.choices)
+    shared_with_me = django_filters.BooleanFilter(method="filter_shared")
+
+    def filter_shared(self, rows: QuerySet[Workspace], name: str, is_shared: bool) -> QuerySet[Workspace]:
+        shared = Workspace.objects.filter(sharing.with_actor(actor_of(self.request)))
+        return (
+            rows.filter(pk__in=shared.values("pk")) if is_shared else rows.exclude(pk__in=shared.values("pk"))
+        )
 
 
 class WorkspacesView(ListView):
@@ -277,7 +285,7 @@ class EventsView(ListView):
 
 class ImagesView(ListView):
     serializer_class = ImageShape
-    queryset = Image.objects.filter(is_active=True)
+    queryset = catalogue()
     filterset_fields = ("slug", "name")
     search_fields = ("slug", "name", "description", "version", "cuda_version", "frameworks")
     keyset = ("slug", "id")

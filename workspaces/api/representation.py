@@ -1,7 +1,7 @@
 """JSON of workspaces and events for the API, the websockets and the pages. From rows alone, never the cluster.
 
 The private parts of a workspace (Jupyter link, SSH endpoint, its own apps, environment, repository) are for its owner
-alone.
+alone, the first three also for colleagues with whom it is shared.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from quotas.queries import Queue, queues_of
 from quotas.reclaim import Asked
 from storage.models import Mount, Turn
 from storage.mounts import homes, mounting
+from workloads import images
 from workloads.failures import is_past, post_mortem_of
 from workloads.figures import exposition, moment, number
 from workloads.sizes.sizing import Size
-from workspaces.access import is_own
+from workspaces.access import is_own, share_of
 from workspaces.gateway import hosts
-from workspaces.models import STEPS, Event, Phase, Step, Workspace
+from workspaces.models import STEPS, Event, Phase, Share, ShareRole, Step, Workspace
 from workspaces.naming import host_label
 from workspaces.state import declared, jupyter, story
 from workspaces.state import settings as next_settings
@@ -38,23 +39,23 @@ from . import ssh_config
 from .ssh_config import Jump
 
 MAY_WAIT = (Phase.WAITING, Phase.STARTING, Phase.STOPPING, Phase.DELETING)
-CLOSED = {"jupyter": None, "ssh": None}
+CLOSED = {"jupyter": None, "ssh": None, "code_server": None}
 SHARED = ("tenant", "owner", "image", "pool__cluster", "flavor")
 Json = dict[str, Any]
 
 
 def with_related(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
-    """Load all that a workspace's JSON needs, in seven queries for any number.
+    """Load all that a workspace's JSON needs, in eight queries for any number.
 
     Shared rows are read once for all: joined, they would come with each row, and a join of eight tables takes
     PostgreSQL ten times longer to plan than to run.
     """
-    return rows.select_related("secret").prefetch_related(*SHARED)
+    return rows.select_related("secret").prefetch_related(*SHARED, "shares")
 
 
 def joined(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
-    """Load the same for a few rows that are known by their ids, in one query."""
-    return rows.select_related("secret", *SHARED)
+    """Load the same for a few rows that are known by their ids, in two queries."""
+    return rows.select_related("secret", *SHARED).prefetch_related("shares")
 
 
 def workspace_json(workspace: Workspace, actor: Actor) -> Json:
@@ -81,12 +82,21 @@ def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], 
     def describe(workspace: Workspace, actor: Actor) -> Json:
         queue = queues.get(workspace.run) if workspace.run else None
         is_shared = (workspace.owner_id, host_label(workspace.name)) in shared
-        own = is_own(actor, workspace)
-        ways_in = endpoints(workspace, jump, is_shared=is_shared) if own else shared_endpoints(workspace)
+        if is_own(actor, workspace):
+            ways_in = endpoints(workspace, jump, is_shared=is_shared)
+        else:
+            ways_in = shared_endpoints(workspace, share_of(actor, workspace), actor, jump)
         body = _workspace_json(workspace, actor, queue, asked.get(workspace.run))
         return {**body, "endpoints": ways_in, **_changes(workspace, mounts.get(workspace.pk, []))}
 
     return describe
+
+
+def seen_as(workspace: Workspace, actor: Actor) -> object:
+    """Return a value that is the same for all actors to whom the JSON is the same."""
+    if share_of(actor, workspace) is not None:
+        return actor.user.pk
+    return is_own(actor, workspace)
 
 
 def _changes(workspace: Workspace, mounts: list[Mount]) -> Json:
@@ -106,13 +116,15 @@ def _changes(workspace: Workspace, mounts: list[Mount]) -> Json:
 
 
 def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, asked: Asked | None) -> Json:
-    own = is_own(actor, workspace)
+    own, share = is_own(actor, workspace), share_of(actor, workspace)
     return {
         "id": str(workspace.pk),
         "tenant": workspace.tenant.slug,
         "owner": workspace.owner.get_username(),
         "name": workspace.name,
+        "shared_with_me": share.role if share else None,
         "image": workspace.image.slug,
+        "image_reference": workspace.image.reference if workspace.image.is_own else None,
         "pool": workspace.pool.slug,
         "flavor": workspace.flavor.slug if workspace.flavor else None,
         "gpus": gpus(workspace),
@@ -147,6 +159,7 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, ask
         "metrics": exposition(workspace.exposition),
         "next_size": next_size_json(workspace),
         "next_image": workspace.next_settings.get("image"),
+        "next_image_reference": images.reference_of(workspace.next_settings.get("image")),
         "next_env": workspace.next_settings.get("env") if own else None,
         "next_repository": workspace.next_settings.get("repository") if own else None,
         "previous_image": workspace.previous_image or None,
@@ -240,13 +253,29 @@ def endpoints(workspace: Workspace, jump: Jump | None, *, is_shared: bool) -> Js
         return {**CLOSED, "apps": apps}
     link = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"
     ssh = ssh_endpoint(workspace, jump, is_shared=is_shared)
-    return {"jupyter": link if hosts.jupyter_of(workspace) else None, "ssh": ssh, "apps": apps}
+    vs_code = declared.code_server(workspace)
+    return {
+        "jupyter": link if hosts.jupyter_of(workspace) else None,
+        "ssh": ssh,
+        "code_server": app_json(workspace, vs_code)["url"] if vs_code else None,
+        "apps": apps,
+    }
 
 
-def shared_endpoints(workspace: Workspace) -> Json:
-    """What others in the tenant may open: its shared apps."""
-    apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared]
-    return {**CLOSED, "apps": apps}
+def shared_endpoints(workspace: Workspace, share: Share | None, actor: Actor, jump: Jump | None) -> Json:
+    """What others in the tenant may open: its shared apps; colleagues of a share all apps, and to work, what Berth
+    itself carries: Jupyter through the gateway, and SSH through the jump."""
+    apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared or share]
+    found: Json = {**CLOSED, "apps": apps}
+    if share is None or share.role != ShareRole.WORK or not jupyter.address(workspace):
+        return found
+    if hosts.is_on():
+        found["jupyter"] = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"
+    if jump is not None and workspace.ssh_port:
+        name = ssh_config.host_nickname(f"{workspace.owner.get_username()}-{workspace.name}")
+        by_jump = ssh_config.through(workspace, jump, nickname=name, person=actor.user.get_username())
+        found["ssh"] = by_jump | {"jump": None, "by_name": None}
+    return found
 
 
 def app_json(workspace: Workspace, app: App) -> Json:
@@ -271,7 +300,12 @@ def ssh_endpoint(workspace: Workspace, jump: Jump | None, *, is_shared: bool) ->
         return None
     ways: Json = {"jump": None, "by_name": None}
     if jump is not None:
-        by_jump = ssh_config.through(workspace, jump, nickname=f"{nickname}-jump" if is_direct else nickname)
+        by_jump = ssh_config.through(
+            workspace,
+            jump,
+            nickname=f"{nickname}-jump" if is_direct else nickname,
+            person=workspace.owner.get_username(),
+        )
         ways = {"jump": by_jump, "by_name": ssh_config.by_name(workspace, jump, is_shared=is_shared)}
     return (ssh_config.direct(workspace) if is_direct else ways["jump"]) | ways
 

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from accounts.rest.serializers import StrictSerializer
 from quotas.models import MOST_MEMBERS
 from quotas.scheduling.forecast import Confidence
+from workloads.images import LONGEST_REFERENCE
 from workloads.longest import LONGEST_MINUTES
 from workloads.models import Image
 from workloads.serializers import (
@@ -28,7 +29,7 @@ from workloads.serializers import (
 )
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces.launch.launch import LaunchSpec
-from workspaces.models import Desired, Event, Phase, Step, Workspace
+from workspaces.models import Desired, Event, Phase, ShareRole, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime, Metrics
 from workspaces.runs.settings import NewSettings
 from workspaces.state.declared import App
@@ -91,6 +92,11 @@ class ChangeBody(SettingsBody):
 
     name = serializers.CharField(required=False, max_length=63)
     image = serializers.CharField(required=False, max_length=40, help_text="From the next start on.")
+    image_reference = serializers.CharField(
+        required=False,
+        max_length=LONGEST_REFERENCE,
+        help_text="Instead of `image`, from the next start on: a container image by its reference.",
+    )
     env = Environment(required=False, help_text="All of it, from the next start on.")
     secret_env = SecretChanges(
         required=False,
@@ -138,6 +144,7 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         tenant=body["tenant"],
         name=body["name"],
         image=body["image"],
+        image_reference=body["image_reference"],
         size=size_asked(body),
         disk_mib=body.get("disk_mib", 0),
         env=body["env"],
@@ -167,7 +174,7 @@ def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
         metrics=Metrics(at=exposition_of(body)) if "metrics" in body else None,
         new_disk=body.get("new_disk", False),
         settings=NewSettings(**named)
-        if (named := {name: body[name] for name in FIELDS if name in body})
+        if (named := {name: body[name] for name in (*FIELDS, "image_reference") if name in body})
         else None,
     )
 
@@ -245,6 +252,9 @@ class EndpointsShape(serializers.Serializer[Any]):
         allow_null=True, help_text="Link for a browser that is signed in to Berth."
     )
     ssh = SSHShape(allow_null=True)
+    code_server = serializers.CharField(
+        allow_null=True, help_text="Link to VS Code, if the image has code-server; as that to Jupyter."
+    )
     apps = AppShape(many=True, help_text="For others: those that are shared with the tenant.")
 
 
@@ -290,6 +300,9 @@ class WorkspaceShape(serializers.Serializer[Any]):
     tenant = serializers.CharField()
     owner = serializers.CharField()
     name = serializers.CharField()
+    shared_with_me = serializers.ChoiceField(
+        choices=ShareRole.choices, allow_null=True, help_text="How its owner shared it with you; null: not."
+    )
     image = serializers.CharField()
     pool = serializers.CharField()
     flavor = serializers.CharField(allow_null=True)
@@ -306,7 +319,9 @@ class WorkspaceShape(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     queue = QueueShape(allow_null=True)
     progress = ProgressShape()
-    endpoints = EndpointsShape(help_text="Null for everybody but its own person, except shared apps.")
+    endpoints = EndpointsShape(
+        help_text="Null for everybody but its own person and colleagues of a share, except shared apps."
+    )
     failure = FailureShape(allow_null=True)
     problem = StartProblemShape(
         allow_null=True, help_text="What is in the way of its start, or wrong with what runs."
@@ -332,11 +347,13 @@ class WorkspaceShape(serializers.Serializer[Any]):
         child=serializers.ChoiceField(choices=["size", "volumes", *FIELDS]),
         help_text="What the next start changes.",
     )
+    image_reference = serializers.CharField(allow_null=True, help_text="Of an image by reference; else null.")
     next_image = serializers.CharField(allow_null=True, help_text="The image from then on; null: the same.")
     next_env = serializers.DictField(
         child=serializers.CharField(), allow_null=True, help_text="Likewise; null for others, too."
     )
     next_repository = serializers.CharField(allow_null=True, allow_blank=True, help_text="Likewise.")
+    next_image_reference = serializers.CharField(allow_null=True)
     previous_image = serializers.CharField(
         allow_null=True, help_text="The image before the last change, until it was ready with the new one."
     )
@@ -388,7 +405,11 @@ class ImageShape(serializers.ModelSerializer[Image]):
         )
 
     def get_offers(self, image: Image) -> list[str]:
-        offered = {"jupyter": image.offers_jupyter, "ssh": image.offers_ssh}
+        offered = {
+            "jupyter": image.offers_jupyter,
+            "ssh": image.offers_ssh,
+            "code_server": image.has_code_server,
+        }
         return [name for name, is_offered in offered.items() if is_offered]
 
 

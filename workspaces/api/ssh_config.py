@@ -53,9 +53,9 @@ def direct(workspace: Workspace) -> Json:
     }
 
 
-def through(workspace: Workspace, jump: Jump, *, nickname: str) -> Json:
-    """SSH through Berth's jump, which finds the workspace by its id. VS Code needs the config for it."""
-    user, alias, person = workspace.image.username, host_alias(workspace.pk), workspace.owner.get_username()
+def through(workspace: Workspace, jump: Jump, *, nickname: str, person: str) -> Json:
+    """SSH of this person through Berth's jump, which finds the workspace by its id. VS Code needs the config for it."""
+    user, alias = workspace.image.username, host_alias(workspace.pk)
     at_jump = shlex.quote(f"{person}@{bracketed(jump.host)}:{jump.port}")
     own_block = _block(nickname, HostName=alias, User=user, HostKeyAlias=alias, ProxyJump=jump.name)
     return {

@@ -25,7 +25,7 @@ from accounts.rest.serializers import StrictSerializer
 from accounts.rest.views import ListView, checked
 from workloads.asking import ENV_NAME
 from workloads.repositories import without_credentials
-from workloads.serializers import Environment, MountBody
+from workloads.serializers import Environment, ImageBody, MountBody
 from workspaces.launch import templates
 from workspaces.launch.launch import LaunchSpec
 from workspaces.models import Template
@@ -34,12 +34,12 @@ from .app_shapes import AppBody
 from .serializers import SettingsBody, spec_of
 
 MOST_SECRETS = 50
+IMAGE = ("image", "image_reference")  # one of them
 
 
-class TemplateLaunch(SettingsBody):
+class TemplateLaunch(ImageBody, SettingsBody):
     """Fields of a launch that a template may have. Secrets are names for the reader to fill in."""
 
-    image = serializers.CharField(max_length=40)
     repository = serializers.CharField(required=False, allow_blank=True, max_length=1024)
     volumes = MountBody(many=True, required=False)
     apps = AppBody(many=True, required=False)
@@ -85,12 +85,20 @@ class Kept:
     @classmethod
     def of(cls, tenant: str, launch: Mapping[str, Any]) -> Kept:
         """Take the fields of a valid TemplateLaunch. Credentials of the repository are left out."""
-        body = dict(launch)
+        body = {name: value for name, value in launch.items() if value or name not in IMAGE}
         if body.get("repository"):
             body["repository"] = without_credentials(body["repository"])
         if "secret_names" in body:
             body["secret_names"] = sorted(set(body["secret_names"]))
-        rest = {"env": {}, "repository": "", "volumes": [], "priority": 0, "connections": [], "metrics": None}
+        rest: dict[str, Any] = {
+            **dict.fromkeys(IMAGE, ""),
+            "env": {},
+            "repository": "",
+            "volumes": [],
+            "priority": 0,
+            "connections": [],
+            "metrics": None,
+        }
         secret_env = dict.fromkeys(body.get("secret_names", ()), "")
         spec = spec_of(rest | body | {"tenant": tenant, "name": "template", "secret_env": secret_env})
         return cls(json.loads(json.dumps(body, cls=JSONEncoder)), spec)

@@ -6,7 +6,7 @@ from accounts.access import Actor
 from accounts.models import Scope
 from accounts.rest.not_yet import not_yet
 
-from . import api, declared
+from . import api, declared, schedule, shares
 from .logs import LogsView
 from .templates import TemplatesView, TemplateView
 
@@ -28,6 +28,9 @@ urlpatterns = [
     path("templates/<uuid:id>/", TemplateView.as_view(), name="template"),
     path("workspaces/<uuid:id>/apps/", declared.AppsView.as_view(), name="workspace-apps"),
     path("workspaces/<uuid:id>/apps/<int:port>/", declared.AppView.as_view(), name="workspace-app"),
+    path("workspaces/<uuid:id>/shares/", shares.SharesView.as_view(), name="workspace-shares"),
+    path("workspaces/<uuid:id>/shares/<uuid:share>/", shares.ShareView.as_view(), name="workspace-share"),
+    path("workspaces/<uuid:id>/schedule/", schedule.ScheduleView.as_view(), name="workspace-schedule"),
     path("images/", api.ImagesView.as_view(), name="images"),
     path("estimate/", api.EstimateView.as_view(), name="estimate"),
     path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),

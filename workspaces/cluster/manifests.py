@@ -37,6 +37,8 @@ def secret(wanted: Wanted) -> dict[str, Any]:
         "ssh_host_ed25519_key": wanted.secret.host_key,
         "authorized_keys": "".join(f"{key}\n" for key in wanted.secret.authorized_keys),
     } | {parts.secret_env_key(name): value for name, value in wanted.secret.env.items()}
+    if wanted.secret.colleague_keys:
+        values["colleague_keys"] = "".join(f"{key}\n" for key in wanted.secret.colleague_keys)
     if wanted.workspace.image.offers_ssh and not wanted.workspace.image.offers_jupyter:
         # By its own host key Berth asks what runs there (start/status.sh), as it asks Jupyter elsewhere.
         values["status_key"] = wanted.workspace.secret.host_key_public

@@ -6,6 +6,7 @@ from typing import Any
 
 from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT
 from workloads.pods import parts
+from workspaces.state.declared import code_server
 
 from .wanted import Wanted
 
@@ -32,7 +33,7 @@ def container(wanted: Wanted) -> dict[str, Any]:
     return {
         "name": CONTAINER,
         "image": image.reference,
-        "imagePullPolicy": "IfNotPresent",
+        "imagePullPolicy": image.pull_policy,
         "command": ["/bin/sh", "/berth/start/start.sh"],
         "env": environment(wanted),
         "ports": ports,
@@ -48,4 +49,6 @@ def container(wanted: Wanted) -> dict[str, Any]:
 
 def environment(wanted: Wanted) -> list[dict[str, Any]]:
     ours = {"JUPYTER_TOKEN_FILE": "/berth/secret/jupyter-token", "BERTH_WORKSPACE": wanted.workspace.name}
+    if vs_code := code_server(wanted.workspace):
+        ours["BERTH_CODE_SERVER"] = str(vs_code.port)
     return parts.environment(wanted, ours, {"POD_IP": "status.podIP"})

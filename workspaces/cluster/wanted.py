@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from accounts.credentials.secrets import decrypt
+from accounts.models import SSHKey
 from clusters import labels
 from quotas.models import Claim
 from workloads.pods import wanted
 from workloads.pods.wanted import Shared
 from workspaces.access import owner_may_use
-from workspaces.models import Workspace
+from workspaces.models import ShareRole, Workspace
 from workspaces.state import jupyter
 
 
@@ -60,6 +61,8 @@ class SecretValues:
     gateway_token: str
     host_key: str
     authorized_keys: Sequence[str]
+    # Of those with whom it is shared to work: taken from inside the pod only, where Berth's jump comes in.
+    colleague_keys: Sequence[str] = ()
     env: Mapping[str, str]
 
 
@@ -85,8 +88,16 @@ def secret_values(workspace: Workspace, of_connections: Mapping[str, str]) -> Se
         gateway_token=jupyter.gateway_token(workspace),
         host_key=decrypt(secret.host_key),
         authorized_keys=authorized_keys(workspace),
+        colleague_keys=colleague_keys(workspace),
         env=brought | secret.clear_env(),
     )
+
+
+def colleague_keys(workspace: Workspace) -> list[str]:
+    """SSH keys of those with whom the workspace is shared to work."""
+    shares = workspace.shares.filter(role=ShareRole.WORK, given_by=workspace.owner_id, user__is_active=True)
+    keys = SSHKey.objects.filter(user__in=shares.values("user"))
+    return list(keys.order_by("user", "pk").values_list("public_key", flat=True))
 
 
 def authorized_keys(workspace: Workspace) -> list[str]:

@@ -87,7 +87,7 @@ async def _let_in(scope: Scope, receive: Any, send: Any, site: Site, headers: di
         return
     if guest is not None and guest.upstream:
         try:
-            with guests.place(site, guest.user_id):
+            with guests.place(site, guest):
                 changed = guests.until_changed(secret, site, guest)
                 await carry.forward(scope, receive, send, guest, changed)
         except guests.Crowded:
@@ -117,7 +117,7 @@ async def _socket(scope: Scope, receive: Any, send: Any, site: Site, headers: di
         secret, guest = await _guest(headers, site)
     try:
         if guest is not None and guest.upstream:
-            with guests.place(site, guest.user_id):
+            with guests.place(site, guest):
                 await sockets.carry(scope, receive, send, guest, secret, site)
             return
     except guests.Crowded:

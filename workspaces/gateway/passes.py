@@ -16,7 +16,6 @@ from accounts.credentials.sessions import stored_as
 from accounts.credentials.sign_in import person_of
 from accounts.credentials.tickets import MOST_UNUSED, require_few
 from accounts.credentials.tokens import digest
-from accounts.errors import Refusal
 from accounts.locks import forget
 from accounts.models import User
 from workspaces import access
@@ -114,12 +113,11 @@ def admitted(secret: str, site: Site) -> Guest | None:
 def _may_open(user: User, workspace: Workspace, site: Site) -> bool:
     if site.port is not None:
         app = declared.app_at(workspace, site.port)
-        return app is not None and access.may_open_app(Actor(user), workspace, is_shared=app.is_shared)
-    try:
-        access.require_own(Actor(user), workspace)
-    except Refusal:
-        return False
-    return True
+        if app is None:
+            return False
+        for_owner = declared.is_code_server(workspace, app)
+        return access.may_open_app(Actor(user), workspace, is_shared=app.is_shared, for_owner=for_owner)
+    return access.may_work(Actor(user), workspace)
 
 
 def _holder(secret: str, site: Site) -> User | None:

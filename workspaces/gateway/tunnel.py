@@ -12,10 +12,11 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
+from workspaces.state.jupyter import request_for_tunnel
+
 from .passes import Guest
 
 CONNECT_SECONDS = 10
-PROTOCOL = "berth-app"  # as start/berth_apps.py has it
 END = b"\r\n\r\n"
 MOST_HEAD_BYTES = 16_384
 
@@ -61,7 +62,7 @@ async def _open(guest: Guest, loop: asyncio.AbstractEventLoop) -> asyncio.Transp
         lambda: _Handshake(loop), at.host or "", at.port or 80
     )
     try:
-        transport.write(_request(guest, at))
+        transport.write(request_for_tunnel(f"/berth/apps/{guest.port}", at.authority, guest.token))
         refuse(await handshake.status)
     except BaseException:
         transport.abort()
@@ -72,17 +73,6 @@ async def _open(guest: Guest, loop: asyncio.AbstractEventLoop) -> asyncio.Transp
 def refuse(status: int) -> None:
     if status != 101:
         raise REFUSALS.get(status, aiohttp.ClientConnectionError)
-
-
-def _request(guest: Guest, at: URL) -> bytes:
-    lines = (
-        f"GET /berth/apps/{guest.port} HTTP/1.1",
-        f"Host: {at.authority}",
-        f"Authorization: token {guest.token}",
-        "Connection: Upgrade",
-        f"Upgrade: {PROTOCOL}",
-    )
-    return "\r\n".join(lines).encode() + END
 
 
 class _Handshake(asyncio.Protocol):

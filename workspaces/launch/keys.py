@@ -44,6 +44,17 @@ def keep_host_key(workspace: Workspace) -> None:
         _host_key_of_name(workspace, {field: getattr(secret, field) for field in HOST_KEY})
 
 
+def take_host_key(workspace: Workspace) -> None:
+    """Give the workspace the host key of its name, which was perhaps another's before a rename. For its next run: what
+    runs keeps the key that it began with."""
+    of_name = HostKey.objects.filter(owner_id=workspace.owner_id, host=host_label(workspace.name)).first()
+    secret = WorkspaceSecret.objects.filter(workspace=workspace).first()
+    if of_name and secret and secret.host_key_public != of_name.host_key_public:
+        for field in HOST_KEY:
+            setattr(secret, field, getattr(of_name, field))
+        secret.save(update_fields=HOST_KEY)
+
+
 def _host_key_of_name(workspace: Workspace, new: dict[str, str]) -> dict[str, str]:
     """Return the host key of the workspace's name by its fields; `new` becomes it if there is none."""
     name = {"owner_id": workspace.owner_id, "host": host_label(workspace.name)}

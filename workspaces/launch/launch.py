@@ -24,7 +24,7 @@ from storage import connections
 from storage.models import Kind, Volume
 from storage.mounts import homes, mounting
 from storage.mounts.mounting import MountWish
-from workloads import drivers, longest
+from workloads import drivers, images, longest
 from workloads.asking import check_env, check_name, check_repository, refuse_unfair
 from workloads.models import Exposition, Image
 from workloads.repositories import as_secret, without_credentials
@@ -49,7 +49,8 @@ class LaunchSpec:
 
     tenant: str
     name: str
-    image: str
+    image: str = ""
+    image_reference: str = ""  # instead of an image of the catalogue
     size: SizeAsked
     disk_mib: int = 0
     env: Mapping[str, str] = field(default_factory=dict)
@@ -102,9 +103,8 @@ def _lock(actor: Actor, tenant: Tenant) -> None:
 
 def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
-    fields = check_name(spec.name)
-    image = offered_image(spec.image)
-    fields |= check_image(spec.image, image)
+    image, fields = images.asked(tenant, spec.image, spec.image_reference)
+    fields |= check_name(spec.name)
     fields |= check_disk(spec.disk_mib)
     fields |= check_repository(spec.repository)
     fields |= check_env(spec.env, spec.secret_env)
@@ -116,16 +116,6 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     size = resolve(tenant, spec.size)
     drivers.refuse_too_old(image, size.pool, size.units)
     return image, size
-
-
-def offered_image(slug: str) -> Image | None:
-    return Image.objects.filter(slug=slug, is_active=True).first()
-
-
-def check_image(slug: str, image: Image | None) -> dict[str, list[str]]:
-    if image is not None:
-        return {}
-    return {"image": [_("There is no image “%(slug)s”. See the list of images.") % {"slug": slug}]}
 
 
 def check_disk(disk_mib: int) -> dict[str, list[str]]:
@@ -166,7 +156,7 @@ def _write(
         tenant=tenant,
         owner=actor.user,
         name=spec.name,
-        image=image,
+        image=images.kept(image),
         **size.fields,
         disk_mib=spec.disk_mib,
         env=dict(spec.env),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from accounts.access import Actor
 from accounts.models import Tenant
-from workloads.models import Image
+from workloads.images import catalogue
 from workloads.sizes.choices import best_now, pool_choices, with_room_first
 from workspaces.models import Workspace
 
@@ -26,12 +27,12 @@ NOUNS = (
 MOST_TRIED = 3  # tenants, for a first launch
 
 
-def friendly_name(actor: Actor) -> str:
+def friendly_name(actor: Actor, choose: Callable[[Sequence[str]], str] = secrets.choice) -> str:
     """Two plain words that none of the person's workspaces has yet."""
     mine = Workspace.objects.filter(owner=actor.user, deleted_at__isnull=True)
     taken = set(mine.values_list("name", flat=True))
     free = [name for name in (f"{a}-{n}" for a in ADJECTIVES for n in NOUNS) if name not in taken]
-    return secrets.choice(free) if free else f"workspace-{len(taken) + 1}"
+    return choose(free) if free else f"workspace-{len(taken) + 1}"
 
 
 def is_taken(actor: Actor, tenant: str, name: str) -> bool:
@@ -42,7 +43,7 @@ def is_taken(actor: Actor, tenant: str, name: str) -> bool:
 
 def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
     """Suggest a first launch: the size that the launch form preselects, in the first tenant in which one starts now."""
-    image = Image.objects.filter(is_active=True).first()
+    image = catalogue().first()
     for tenant in tenants[:MOST_TRIED] if image else ():
         flavor = best_now(with_room_first(pool_choices(actor, tenant), tenant, actor.user))
         if flavor:
@@ -51,6 +52,7 @@ def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
                 "tenant": tenant,
                 "image": image,
                 "flavor": flavor,
-                "name": friendly_name(actor),
+                # The same each time: the page may be drawn again before its reader has clicked.
+                "name": friendly_name(actor, random.Random(str(actor.user.pk)).choice),
             }
     return None

@@ -6,7 +6,7 @@ from workloads.live.following import ListOf, OfOne, One
 from workloads.live.reads import Kind
 from workloads.logs.sockets import LogOf
 from workspaces import access
-from workspaces.api.representation import describing, event_json, joined, with_related
+from workspaces.api.representation import describing, event_json, joined, seen_as, with_related
 from workspaces.models import Workspace
 
 WORKSPACES = Kind(
@@ -17,6 +17,7 @@ WORKSPACES = Kind(
     get=access.get,
     require_there=access.require_there,
     event_json=event_json,
+    seen_as=seen_as,
 )
 
 
@@ -36,4 +37,4 @@ class WorkspaceLog(LogOf):
     kind = WORKSPACES
 
     def may_read(self, row: Workspace) -> bool:
-        return access.may_manage(self.actor, row)
+        return access.may_read_log(self.actor, row)

@@ -59,7 +59,9 @@ def lines_of(apps: Iterable[App]) -> str:
 class LaunchForm(WorkloadForm):
     page = "launch"
     api = "api-v1:workspaces"
-    in_links = ("tenant", "image", "flavor", "name", "disk_gib", "max_runtime_minutes", "repository")
+    in_links = (
+        "tenant", "image", "image_reference", "flavor", "name", "disk_gib", "max_runtime_minutes", "repository",
+    )  # fmt: skip
 
     disk_gib = forms.IntegerField(
         label=_("Local disk"),

@@ -7,32 +7,33 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.access import Actor
 from accounts.errors import Refusal
-from accounts.forms import show_refusal
+from accounts.forms import show_refusal, time_zone_choices
 from quotas.models import Flavor, Pool
 from storage.mounts import choosing, mounting
+from workloads.images import catalogue, prefixes
 from workloads.longest import LONGEST_MINUTES
-from workloads.models import Image
+from workloads.pages.fields import EnvironmentField, plain_text
 from workloads.pages.forms import (
     MIB_PER_GIB,
     MOST_CPUS,
     MOST_GPUS,
     MOST_MEMORY_GIB,
-    EnvironmentField,
     GpusField,
     WorkloadForm,
     lifetimes,
-    plain_text,
 )
+from workloads.pages.images import OWN, first_image, own_image
 from workloads.sizes.parts import Part, parts_of
 from workloads.sizes.sizing import Size, SizeAsked
 from workspaces import access
 from workspaces.launch.clone import free_name
-from workspaces.models import Workspace
+from workspaces.models import Schedule, ShareRole, Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.runs.settings import NewSettings
 from workspaces.state import declared, settings
@@ -78,6 +79,7 @@ class SettingsForm(forms.Form):
     image = forms.ChoiceField(
         label=_("Image"), required=False, help_text=_("Takes effect at the next start. Files are kept.")
     )
+    image_reference = own_image()
     repository = forms.CharField(
         label=_("Git repository"),
         required=False,
@@ -88,12 +90,16 @@ class SettingsForm(forms.Form):
     env = EnvironmentField(
         label=_("Environment"),
         help_text=_(
-            "One NAME=value per line. Takes effect at the next start. Others in your tenant cannot see it."
+            "One NAME=value per line, or NAME<<END, lines, and END. Takes effect at the next start. Others in your "
+            "tenant cannot see it."
         ),
     )
     secret_env = EnvironmentField(
         label=_("New or changed secrets"),
-        help_text=_("One NAME=value per line. Takes effect at the next start. Values are never shown again."),
+        help_text=_(
+            "One NAME=value per line, or NAME<<END, lines, and END. Takes effect at the next start. Values are never "
+            "shown again."
+        ),
     )
     forget = forms.MultipleChoiceField(
         label=_("Secrets to remove"),
@@ -108,10 +114,10 @@ class SettingsForm(forms.Form):
         self.offers, ticked = choosing.offers_for(actor, workspace.tenant, workspace.pool.cluster, mounts)
         self.asked = size.asked()
         coming = settings.coming(workspace)
-        images = Image.objects.filter(is_active=True)
-        image = settings.coming_image(workspace)
+        image, offered = settings.coming_image(workspace), list(catalogue())
+        registries = prefixes(workspace.tenant)
         initial = {
-            "image": image.slug,
+            **first_image(image),
             "repository": coming.repository,
             "env": coming.env,
             "name": workspace.name,
@@ -130,18 +136,36 @@ class SettingsForm(forms.Form):
         )
         self._choose("idle_minutes", idle_spans(workspace.idle_minutes))
         self._choose("volumes", [(key, offer.label) for key, offer in self.offers.items()])
-        self._choose("image", [(one.slug, one.name) for one in {image: "", **dict.fromkeys(images, "")}])
+        named = [(one.slug, one.name) for one in {image: "", **dict.fromkeys(offered, "")} if not one.is_own]
+        self._choose("image", [*named, (OWN, gettext("Own image"))] if registries or image.is_own else named)
+        self.fields["image_reference"].help_text = gettext(
+            "Counts with “Own image”. Allowed: %(registries)s"
+        ) % {"registries": ", ".join(registries) or gettext("none")}
         self._choose("forget", [(name, name) for name in sorted(coming.secret_env)])
         environment = self.fields["env"]
         assert isinstance(environment, EnvironmentField)
         if not environment.holds(coming.env):
             environment.disabled = True
-            environment.help_text = gettext("A value has several lines. Change it through the API.")
+            environment.help_text = gettext(
+                "A value has a line end that forms cannot send. Change it through the API."
+            )
 
     def _choose(self, name: str, choices: list[Any]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
+
+    @property
+    def offers_own_image(self) -> bool:
+        return any(choice.data["value"] == OWN for choice in self["image"].subwidgets)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("image") != OWN:
+            self.errors.pop("image_reference", None)
+        elif not cleaned.get("image_reference") and "image_reference" not in self.errors:
+            self.add_error("image_reference", gettext("Fill this in."))
+        return cleaned
 
     @property
     def volume_rows(self) -> list[choosing.Row]:
@@ -169,6 +193,8 @@ class SettingsForm(forms.Form):
     def _settings(self, changed: set[str]) -> NewSettings | None:
         data = self.cleaned_data
         values: dict[str, Any] = {name: data[name] for name in STARTED_WITH if name in changed}
+        if data["image"] == OWN and {"image", "image_reference"} & changed:
+            values["image"], values["image_reference"] = None, data["image_reference"]
         if secrets := {**dict.fromkeys(data["forget"]), **data["secret_env"]}:
             values["secret_env"] = secrets
         return NewSettings(**values) if values else None
@@ -176,6 +202,10 @@ class SettingsForm(forms.Form):
     def refuse(self, refusal: Refusal) -> None:
         """Show the faults at their fields."""
         show_refusal(self, refusal, lambda name: OTHER_NAMES.get(name, name))
+
+
+def clock() -> forms.TimeInput:
+    return forms.TimeInput(format="%H:%M", attrs={"type": "time"})
 
 
 class AppForm(forms.Form):
@@ -194,6 +224,43 @@ class AppForm(forms.Form):
 
     def __init__(self, data: dict[str, str] | None = None) -> None:
         super().__init__(data, auto_id="app-%s", label_suffix="")
+
+
+class ShareForm(forms.Form):
+    username = forms.CharField(label=_("User name"), max_length=150, widget=plain_text(placeholder="alice"))
+    role = forms.ChoiceField(
+        label=_("Access"),
+        choices=[
+            (ShareRole.LOOK, _("look: page, logs, metrics and apps")),
+            (ShareRole.WORK, _("work: JupyterLab, terminal, files and SSH too")),
+        ],
+    )
+
+    def __init__(self, data: dict[str, str] | None = None) -> None:
+        super().__init__(data, auto_id="share-%s", label_suffix="")
+
+
+class ScheduleForm(forms.Form):
+    start = forms.TimeField(label=_("Start"), input_formats=["%H:%M"], widget=clock())
+    stop = forms.TimeField(label=_("Stop"), input_formats=["%H:%M"], widget=clock())
+    days = forms.TypedMultipleChoiceField(
+        label=_("Days"),
+        coerce=int,
+        choices=[(number + 1, WEEKDAYS[number]) for number in range(7)],
+        widget=forms.CheckboxSelectMultiple(),
+    )
+    time_zone = forms.ChoiceField(label=_("Time zone"))
+    is_on = forms.BooleanField(
+        label=_("On"), required=False, help_text=_("Turn it off for a vacation; its times are kept.")
+    )
+
+    def __init__(self, data: QueryDict | None, schedule: Schedule | None, zone: str) -> None:
+        kept = {name: getattr(schedule, name) for name in self.base_fields} if schedule else {}
+        usual = {"start": "09:00", "stop": "18:00", "days": [1, 2, 3, 4, 5], "time_zone": zone, "is_on": True}
+        super().__init__(data, auto_id="schedule-%s", label_suffix="", initial=kept or usual)
+        choice = self.fields["time_zone"]
+        assert isinstance(choice, forms.ChoiceField)
+        choice.choices = time_zone_choices()
 
 
 class CloneForm(forms.Form):

@@ -6,6 +6,7 @@ from typing import Any
 
 from accounts.access import Actor
 from storage.mounts.mounting import all_of, wished
+from workloads import images
 from workloads.pages.bodies import filled, mount_body, size_of_row
 from workloads.repositories import without_credentials
 from workspaces import access
@@ -15,7 +16,7 @@ from workspaces.models import Workspace
 def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
     """Body of the workspace's launch. Environment and repository are included only for the owner."""
     own = access.is_own(actor, workspace)
-    body = {"tenant": workspace.tenant.slug, "name": workspace.name, "image": workspace.image.slug}
+    body = {"tenant": workspace.tenant.slug, "name": workspace.name, **images.named(workspace.image)}
     return {**body, **size_of_row(workspace)} | filled(
         disk_mib=workspace.disk_mib,
         volumes=[mount_body(wish) for _name, wish in wished(all_of([workspace.pk]).get(workspace.pk, ()))],

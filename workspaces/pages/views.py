@@ -28,7 +28,7 @@ from workspaces.api import ssh_config
 from workspaces.api.representation import known_jump, with_related, workspaces_json
 from workspaces.launch.suggestions import sample
 from workspaces.models import SEARCHED, Phase, Workspace
-from workspaces.runs import lifecycle
+from workspaces.runs import lifecycle, sharing
 
 from .views_workspace import what_may
 
@@ -43,7 +43,8 @@ def home(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     phases = [] if request.GET.get("show") == "deleted" else PHASES
     try:
-        found = listed(request, access.visible(actor), with_related, phases, SEARCHED)
+        lists = {"shared": sharing.with_actor(actor)}
+        found = listed(request, access.visible(actor), with_related, phases, SEARCHED, lists)
     except ValidationError:  # an address that was cut or made up
         return redirect("workspaces")
     context = found.context

@@ -37,11 +37,11 @@ def add(request: HttpRequest, id: UUID) -> HttpResponse:
     access.require_own(actor, workspace)
     form = AppForm(request.POST.dict())
     if form.is_valid():
-        _try(request, lambda: declaring.add(actor, workspace, App(**form.cleaned_data)))
+        attempt(request, lambda: declaring.add(actor, workspace, App(**form.cleaned_data)))
     else:
         name, texts = next(iter(form.errors.items()))
         messages.error(request, f"{form.fields[name].label}: {texts[0]}")
-    return _back(request, workspace)
+    return back_to(request, workspace)
 
 
 @never_cache
@@ -54,13 +54,14 @@ def change(request: HttpRequest, id: UUID, port: int) -> HttpResponse:
     access.require_own(actor, workspace)
     asked = request.POST.get("shared_with", "")
     if asked in SharedWith:
-        _try(request, lambda: declaring.change(actor, workspace, port, shared_with=asked))
+        attempt(request, lambda: declaring.change(actor, workspace, port, shared_with=asked))
     elif "remove" in request.POST:
-        _try(request, lambda: declaring.remove(actor, workspace, port))
-    return _back(request, workspace)
+        attempt(request, lambda: declaring.remove(actor, workspace, port))
+    return back_to(request, workspace)
 
 
-def _try(request: HttpRequest, use_case: Callable[[], object]) -> None:
+def attempt(request: HttpRequest, use_case: Callable[[], object]) -> None:
+    """Carry the use case out, or show why it was refused."""
     try:
         use_case()
     except SHOWN_IN_PLACE as refusal:
@@ -68,7 +69,7 @@ def _try(request: HttpRequest, use_case: Callable[[], object]) -> None:
         messages.error(request, " ".join([*(texts or [refusal.message]), refusal.hint]))
 
 
-def _back(request: HttpRequest, workspace: Workspace) -> HttpResponse:
+def back_to(request: HttpRequest, workspace: Workspace) -> HttpResponse:
     return redirect(PAGES.get(request.POST.get("from", ""), "workspace"), id=workspace.pk)
 
 
@@ -82,8 +83,10 @@ def open_app(request: HttpRequest, id: UUID, port: int) -> HttpResponse:
     actor = actor_of(request)
     workspace = access.get(actor, id)
     app = declared.app_at(workspace, port)
-    access.require_app(actor, workspace, is_shared=app is not None and app.is_shared)
-    declared.require_app(workspace, port)
+    for_owner = app is not None and declared.is_code_server(workspace, app)
+    access.require_app(actor, workspace, is_shared=app is not None and app.is_shared, for_owner=for_owner)
+    if app is None:
+        declared.require_app(workspace, port)
     if not hosts.is_on() or not jupyter.address(workspace):
         messages.error(request, apps_closed(workspace) or _("Its apps can be opened while it is ready."))
         return redirect("workspace", id=id)

@@ -19,7 +19,9 @@ from accounts.errors import Invalid, NotThere
 from accounts.rest.actors import actor_of
 from workloads.asking import check_name
 from workloads.figures import number
+from workloads.pages.fields import lines_of_env
 from workloads.pages.forms import FIND, MIB_PER_GIB
+from workloads.pages.images import OWN
 from workloads.serializers import wishes_of
 from workspaces.api.templates import Kept, TemplateLaunch
 from workspaces.launch import templates
@@ -85,14 +87,15 @@ def first_values(actor: Actor, template: Template) -> dict[str, Any]:
     values = {
         "tenant": tenant,
         "name": friendly_name(actor) if is_taken(actor, tenant, template.name) else template.name,
-        "image": body["image"],
+        "image": OWN if body.get("image_reference") else body["image"],
+        "image_reference": body.get("image_reference", ""),
         "repository": body.get("repository", ""),
         "disk_gib": body.get("disk_mib", 0) // MIB_PER_GIB,
         "max_runtime_minutes": body.get("max_runtime_minutes") or "",
         "idle_minutes": body.get("idle_minutes"),
         "notify": body.get("notify", True),
         "apps": lines_of(App(**app) for app in body.get("apps", ())),
-        "env": "\n".join(f"{name}={value}" for name, value in body.get("env", {}).items()),
+        "env": lines_of_env(body.get("env", {})),
         "secret_env": "\n".join(f"{name}=" for name in body.get("secret_names", ())),
         "volumes": [wish.key for wish in wishes_of(body.get("volumes", ()))],
     }

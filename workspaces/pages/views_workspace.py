@@ -29,8 +29,8 @@ from quotas import reasons
 from quotas.estimates import Estimator
 from quotas.models import Claim
 from storage.mounts import homes
+from workloads import images
 from workloads.logs.panel import Panel
-from workloads.models import Image
 from workloads.pages.bodies import curl
 from workloads.repositories import holds_credentials
 from workloads.sizes.estimate import alternatives
@@ -40,11 +40,11 @@ from workspaces.api.representation import event_json, workspace_json
 from workspaces.gateway import hosts, passes
 from workspaces.launch.keys import whole_address
 from workspaces.models import Desired, Phase, Workspace
-from workspaces.runs import idleness, lifecycle, lifetime
+from workspaces.runs import idleness, lifecycle, lifetime, schedule, sharing
 from workspaces.runs.changes import place_at_stake
 from workspaces.state import jupyter, runs, settings
 
-from .forms_settings import AppForm
+from .forms_settings import AppForm, ScheduleForm, ShareForm
 from .same_launch import body_of_workspace
 from .timeline import by_run, start_took, timeline
 
@@ -86,7 +86,17 @@ def workspace_page(
         "has_ssh_key": actor.user.ssh_keys.exists(),
         "apps_closed": apps_closed(workspace),
         "app_form": AppForm(),
+        "share": access.share_of(actor, workspace),
+        "share_form": ShareForm(),
+        "schedule": schedule.of(workspace),
     }
+    if tab == "settings" and context["may"]["share"]:
+        zone = timezone.get_current_timezone_name()
+        context["schedule_form"] = ScheduleForm(None, context["schedule"], zone)
+        turn = schedule.next_turn(context["schedule"]) if context["schedule"] else None
+        context["next_turn"] = turn and (turn.at, str(turn.act))
+    if access.may_read_log(actor, workspace) and not workspace.deleted_at:
+        context["shares"] = sharing.shares_of(actor, workspace)
     context |= what_waits(workspace) if context["is_own"] else {}
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
         context["place_at_stake"] = place_at_stake(workspace)
@@ -127,7 +137,7 @@ def what_waits(workspace: Workspace) -> dict[str, Any]:
     waits = settings.changes_of(workspace)
     back_to = workspace.image if "image" in waits else None
     if back_to is None and workspace.previous_image:
-        back_to = Image.objects.filter(slug=workspace.previous_image, is_active=True).first()
+        back_to = images.former(workspace.tenant, workspace.previous_image)
     may_undo = not workspace.ending and workspace.phase in UNDOES_SIZE
     former = workspace.former_size if may_undo else None
     return {
@@ -140,8 +150,8 @@ def what_waits(workspace: Workspace) -> dict[str, Any]:
 def what_may(actor: Actor, workspace: Workspace, role: Role | None) -> dict[str, bool]:
     """Actions that make sense now for this person. The use cases decide; this only leaves out what they refuse."""
     is_there = workspace.desired != Desired.DELETED
-    reads_logs = access.manages(role, is_own=access.is_own(actor, workspace))
-    manages = is_there and reads_logs
+    manages_it = access.manages(role, is_own=access.is_own(actor, workspace))
+    manages = is_there and manages_it
     runs_own = manages and access.is_own(actor, workspace)
     launches = role in access.LAUNCHES
     wanted = workspace.desired == Desired.RUNNING
@@ -156,7 +166,9 @@ def what_may(actor: Actor, workspace: Workspace, role: Role | None) -> dict[str,
         "launch_again": rests and launches,
         "clone": launches and not workspace.deleted_at,
         "run_as_job": is_there and launches,
-        "logs": reads_logs,
+        "logs": manages_it or access.share_of(actor, workspace) is not None,
+        "share": runs_own,
+        "revoke": manages,
     }
 
 
@@ -235,7 +247,9 @@ def open_jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
         return HttpResponseForbidden()
     actor = actor_of(request)
     workspace = access.get(actor, id)
-    access.require_own(actor, workspace)
+    access.require_work(actor, workspace)
+    if not hosts.is_on():  # a colleague's way in is Berth, which can end it
+        access.require_own(actor, workspace)
     address = hosts.jupyter_of(workspace)
     if not address:
         return redirect("workspace", id=id)

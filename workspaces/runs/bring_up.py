@@ -22,7 +22,7 @@ from storage.cluster.look import hold
 from storage.mounts import mounting
 from workloads import failures
 from workloads.pods.looking import binding_modes
-from workloads.pods.making import make_driver_volume, refused
+from workloads.pods.making import make_driver_volume, refuse_image, refused
 from workloads.pods.status import accepted, is_of
 from workloads.pods.troubles import Blocked, Outcome, Snapshot, Trouble
 from workloads.pods.wanted import Shared
@@ -162,6 +162,7 @@ def make_pod(wanted: Wanted, seen: Snapshot, mirror: Mirror) -> Snapshot:
     if (blocked := mounting.in_the_way(wanted.mounts, wanted.workspace.owner_id)) is not None:
         code, data, helps_to_wait = blocked
         raise Blocked(code, Outcome.WAIT if helps_to_wait else Outcome.FAIL, **data)
+    refuse_image(wanted.workspace.image)
     if not all(accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
         return seen
     files = manifests.start_files(wanted)

@@ -30,14 +30,14 @@ from workloads.models import Exposition
 from workloads.sizes.sizing import Size, SizeAsked, resolve
 from workspaces import enqueue
 from workspaces.access import require_own
-from workspaces.launch.keys import keep_host_key
+from workspaces.launch.keys import keep_host_key, take_host_key
 from workspaces.launch.launch import check_disk, name_taken, needs, refuse_beyond_storage
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.state import runs, settings
 from workspaces.state.story import add_event
 
 from . import lifecycle, lifetime
-from .settings import NewSettings, set_settings
+from .settings import NewSettings, has_run, set_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,8 @@ class Change:
         names = [name for name in fields if getattr(self, name) is not None]
         names += self.settings.named if self.settings is not None else []
         names += [name for name in ("new_disk", "undo_size") if getattr(self, name)]
-        values = {"name": self.name, "image": self.settings.image if self.settings is not None else None}
+        image = self.settings and (self.settings.image or self.settings.image_reference)
+        values = {"name": self.name, "image": image or None}
         return {"changed": names} | {name: value for name, value in values.items() if value is not None}
 
 
@@ -99,7 +100,7 @@ def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
                 wanted.settings is not None and set_settings(row, wanted.settings),
                 wanted.undo_size and _undo_size(row),
             ]
-            if size is not None or (wanted.settings is not None and wanted.settings.image is not None):
+            if size is not None or (wanted.settings is not None and wanted.settings.names_image):
                 coming = runs.next_size(row)
                 drivers.refuse_too_old(settings.coming_image(row), coming.pool, coming.units)
             return any(changed)
@@ -143,6 +144,8 @@ def _rename(row: Workspace, name: str) -> bool:
     keep_host_key(row)
     row.name = name
     keep_host_key(row)
+    if not has_run(row):
+        take_host_key(row)
     return True
 
 

@@ -22,7 +22,7 @@ from quotas import admission
 from workspaces import enqueue
 from workspaces.access import require_manage
 from workspaces.models import Desired, Event, Phase, Workspace
-from workspaces.state import runs
+from workspaces.state import by_hand, runs
 from workspaces.state.idle_words import Measured
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
@@ -99,6 +99,7 @@ def keep_alive(actor: Actor, workspace: Workspace) -> bool:
                 _("Start it when you need it."),
             )
         was_warned = row.idle_warned_at is not None
+        was_warned |= by_hand.note(row)
         row.kept_alive_at = timezone.now()
         if was_warned:
             add_event(row, "kept_alive", by=actor.user.get_username())

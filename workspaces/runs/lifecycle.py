@@ -15,16 +15,19 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor
 from accounts.announcements.showing import refuse_in_maintenance
 from accounts.errors import Conflict, Refusal
+from accounts.live import publish_to_all
 from accounts.trail import audit
 from clusters.isolation.deciding import refuse_unknown
 from quotas import admission
 from quotas.allowed import storage
 from storage.mounts import homes
+from workloads import images
 from workspaces import enqueue
 from workspaces.access import require_manage, require_own
+from workspaces.launch.keys import take_host_key
 from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Phase, Workspace
-from workspaces.state import runs
+from workspaces.state import by_hand, runs, settings
 from workspaces.state.live import changing
 from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
@@ -43,15 +46,21 @@ def start(actor: Actor, workspace: Workspace) -> bool:
         refuse_deleted(row)
         if row.desired == Desired.RUNNING:
             return False
-        refuse_unknown(
-            row.pool.cluster
-        )  # now: where a run is still ending, the claim is made only after its end
-        move(row, Move.WANT_RUNNING)
-        if not row.ending:
-            runs.fit_lifetime(row)
-            homes.renew(row.owner, row.tenant, row.pool.cluster, row.pk)
-            runs.begin(row, claim_for(row), "requested")
+        begin(row, "requested")
+        by_hand.note(row)
     return True
+
+
+def begin(row: Workspace, code: str) -> None:
+    """Want it to run, and put its claim into the queue, reported by this event. Inside `changing`."""
+    refuse_unknown(row.pool.cluster)  # now: where a run is still ending, the claim is made only after its end
+    images.refuse_not_allowed(settings.coming_image(row))
+    take_host_key(row)
+    move(row, Move.WANT_RUNNING)
+    if not row.ending:
+        runs.fit_lifetime(row)
+        homes.renew(row.owner, row.tenant, row.pool.cluster, row.pk)
+        runs.begin(row, claim_for(row), code)
 
 
 def stop(actor: Actor, workspace: Workspace) -> bool:
@@ -64,6 +73,7 @@ def stop(actor: Actor, workspace: Workspace) -> bool:
             return False
         add_event(row, "stop_requested", by=actor.user.get_username())
         has_run = runs.stop(row)
+        by_hand.note(row)
     if has_run:
         enqueue.reconcile([workspace.pk], urgent=True)
     return True
@@ -75,6 +85,7 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
         return start(actor, workspace)
     with allowed(actor, workspace, "restart"):
         require_own(actor, workspace)
+        images.refuse_not_allowed(settings.coming_image(workspace))
         if runs.is_changing(workspace):  # it needs a new claim: do not end this run for a refusal
             refuse_unknown(workspace.pool.cluster)
     return restart_run(actor, workspace, "restarting")
@@ -86,6 +97,7 @@ def restart_run(actor: Actor, workspace: Workspace, code: str, **event: Any) -> 
         refuse_deleted(row)
         if row.desired != Desired.RUNNING or row.ending or row.phase == Phase.WAITING:
             return False
+        take_host_key(row)
         add_event(row, code, **event)
         runs.end(row, Ending.RESTART)
     enqueue.reconcile([workspace.pk], urgent=True)
@@ -104,6 +116,8 @@ def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> 
         row.delete_disk = delete_disk
         add_event(row, "delete_requested", by=actor.user.get_username())
         runs.end(row, Ending.DELETE)
+        people = row.shares.values_list("user_id", flat=True)
+        publish_to_all([f"user.{pk}" for pk in people], {"type": "access.changed"})  # shares end with it
     enqueue.reconcile([workspace.pk])
     return True
 

@@ -12,10 +12,9 @@ from django.utils.translation import gettext as _
 
 from accounts.errors import Invalid
 from storage.mounts import mounting
-from workloads import drivers
+from workloads import drivers, images
 from workloads.asking import check_env, check_repository
 from workloads.models import Image
-from workspaces.launch.launch import check_image, offered_image
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.state import settings
 from workspaces.state.settings import FIELDS, Settings
@@ -27,13 +26,22 @@ class NewSettings:
     """Requested values. None: leave as it is. `secret_env` sets those it names, and removes those with None."""
 
     image: str | None = None
+    image_reference: str | None = None  # instead of `image`
     env: Mapping[str, str] | None = None
     secret_env: Mapping[str, str | None] | None = field(default=None, repr=False)
     repository: str | None = None
 
     @property
+    def names_image(self) -> bool:
+        return bool(self.image or self.image_reference)
+
+    @property
     def named(self) -> list[str]:
-        return [name for name in FIELDS if getattr(self, name) is not None]
+        return [
+            name
+            for name in FIELDS
+            if getattr(self, name) is not None or (name == "image" and self.names_image)
+        ]
 
     def onto(self, values: Settings) -> Settings:
         """Return the values with these changes."""
@@ -51,7 +59,7 @@ def set_settings(row: Workspace, wanted: NewSettings) -> bool:
 
     Raise Invalid with all faulty fields, by the rules of a launch.
     """
-    before = settings.coming(row)
+    before, wanted = settings.coming(row), _with_own_image(row, wanted)
     after = wanted.onto(before)
     _check(row, wanted, after)
     changed = after.differences(before)
@@ -63,6 +71,17 @@ def set_settings(row: Workspace, wanted: NewSettings) -> bool:
     else:
         settings.take_up(row)
     return True
+
+
+def _with_own_image(row: Workspace, wanted: NewSettings) -> NewSettings:
+    """Return the values with the slug of an image that is named by its reference."""
+    if not wanted.image_reference:
+        return wanted
+    image, faults = images.asked(row.tenant, wanted.image, wanted.image_reference)
+    if image is None:
+        text = _("Some fields are not valid.")
+        raise Invalid("invalid", text, _("Correct the named fields."), fields=faults)
+    return replace(wanted, image=images.kept(image).slug, image_reference=None)
 
 
 def has_run(row: Workspace) -> bool:
@@ -77,13 +96,17 @@ def _check(row: Workspace, wanted: NewSettings, after: Settings) -> None:
         # By the names alone first: one that Berth keeps among the secrets must be neither set nor removed.
         named = {name: value or "" for name, value in (wanted.secret_env or {}).items()}
         env = check_env({}, named) or check_env(after.env, after.secret_env)
-    image = row.image if after.image == row.image.slug else offered_image(after.image)
+    image = row.image
     if wanted.image is not None:
-        faults |= check_image(after.image, image) or _check_mounts(row, image)
+        found, unknown = (
+            (row.image, {}) if after.image == row.image.slug else images.offered(row.tenant, after.image)
+        )
+        faults |= unknown or _check_mounts(row, found)
+        image = found or image
     if faults := faults | env:
         text = _("Some fields are not valid.")
         raise Invalid("invalid", text, _("Correct the named fields."), fields=faults)
-    if wanted.image is not None and image is not None:
+    if wanted.image is not None:
         drivers.refuse_too_old(image, row.pool, row.units)
 
 

@@ -14,6 +14,7 @@ import asyncssh
 
 from .rights import Target
 
+LONGEST_HEAD = 4096  # of an HTTP answer, in bytes
 LAST_BYTES_SECONDS = 10.0  # for bytes still on their way to a workspace when its person has left
 
 
@@ -172,8 +173,46 @@ class Far(asyncio.Protocol):
             self.near.end()
 
 
+class Behind(Far):
+    """Far side behind an HTTP server, whose answer comes first: what follows its head is the connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_open: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._head = b""
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_open.done():
+            super().data_received(data)
+            return
+        self._head += data
+        head, end, rest = self._head.partition(b"\r\n\r\n")
+        if end or len(self._head) > LONGEST_HEAD:
+            self.is_open.set_result(head.startswith(b"HTTP/1.1 101 "))
+            if rest:
+                super().data_received(rest)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.is_open.done():
+            self.is_open.set_result(False)
+        super().connection_lost(exc)
+
+
 async def reach(target: Target, *, timeout_seconds: float) -> Far:
     """Connect to the address in the row. Raise OSError or TimeoutError if nobody answers."""
+    loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_seconds):
-        _transport, far = await asyncio.get_running_loop().create_connection(Far, target.host, target.port)
+        if not target.request:
+            _transport, direct = await loop.create_connection(Far, target.host, target.port)
+            return direct
+        _transport, far = await loop.create_connection(Behind, target.host, target.port)
+        is_open = False
+        try:
+            far.transport.write(target.request)
+            is_open = await far.is_open
+        finally:
+            if not is_open:
+                far.transport.abort()
+    if not is_open:
+        raise OSError("Jupyter refused")
     return far

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.errors import Refusal
 
 from . import limits, volumes
-from .carry import Far, Tunnel
+from .carry import Behind, Tunnel
 from .rights import Person
 from .volumes import Served
 
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 READY_SECONDS = 120.0
 LOOK_SECONDS = 0.5
 RECHECK_SECONDS = 20.0
-LONGEST_HEAD = 4096
 
 _begin: Callable[..., Any] = database_sync_to_async(volumes.begin)
 _ready: Callable[..., Awaitable[Served | None]] = database_sync_to_async(volumes.ready)
@@ -34,31 +33,6 @@ _why: Callable[..., Any] = database_sync_to_async(volumes.why_not_ready)
 _may_go_on: Callable[..., Any] = database_sync_to_async(volumes.may_go_on)
 
 NO_ANSWER = _("The files cannot be reached at the moment. Try again soon.")
-
-
-class Pod(Far):
-    """The pod's side. What comes after the head of its answer is SFTP."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_open: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._head = b""
-
-    def data_received(self, data: bytes) -> None:
-        if self.is_open.done():
-            super().data_received(data)
-            return
-        self._head += data
-        head, end, rest = self._head.partition(b"\r\n\r\n")
-        if end or len(self._head) > LONGEST_HEAD:
-            self.is_open.set_result(head.startswith(b"HTTP/1.1 101 "))
-            if rest:
-                super().data_received(rest)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.is_open.done():
-            self.is_open.set_result(False)
-        super().connection_lost(exc)
 
 
 class Files(Tunnel, asyncssh.SSHServerSession[bytes]):  # type: ignore[misc]
@@ -115,7 +89,7 @@ class Files(Tunnel, asyncssh.SSHServerSession[bytes]):  # type: ignore[misc]
             await asyncio.sleep(LOOK_SECONDS)
         async with asyncio.timeout(limits.CONNECT_SECONDS):
             _transport, pod = await asyncio.get_running_loop().create_connection(
-                Pod, served.host, served.port
+                Behind, served.host, served.port
             )
             pod.transport.write(served.request)
             if not await pod.is_open:
@@ -125,7 +99,7 @@ class Files(Tunnel, asyncssh.SSHServerSession[bytes]):  # type: ignore[misc]
         self._lead(pod)
         return served
 
-    def _lead(self, pod: Pod) -> None:
+    def _lead(self, pod: Behind) -> None:
         self._far = pod
         pod.near = self
         if self.ended or self._channel is None:  # its person left meanwhile

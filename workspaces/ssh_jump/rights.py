@@ -1,28 +1,31 @@
 """Lookup of the person of a key, and of their workspace by name. From rows alone, in synchronous code.
 
-The answer is the same for a workspace of another person, one that does not exist and one that does not run.
+A colleague with whom a workspace is shared to work comes in through its Jupyter, as apps do: their key is taken only
+from inside the pod, so Berth alone opens that way, and ends it. The answer is the same for a workspace of another
+person, one that does not exist and one that does not run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import override
 
 from accounts.access import Actor
-from accounts.errors import Refusal
 from accounts.models import AuditEntry, SSHKey, User
 from accounts.trail import audit
 from workspaces import access
 from workspaces.api.ssh_config import SSH_PORT, domain_of, host_alias, host_nickname
-from workspaces.models import Phase, Workspace
+from workspaces.models import Phase, ShareRole, Workspace
 from workspaces.naming import host_label
+from workspaces.state import jupyter
 
 OPENED = "workspace.ssh"
 NOTED_ONCE_IN = timedelta(minutes=10)
@@ -51,6 +54,8 @@ class Target:
     run: UUID | None
     host: str
     port: int
+    # For a colleague, who comes in through Jupyter: what to send it first. Empty: the address is that of SSH.
+    request: bytes = field(default=b"", repr=False)
 
 
 def person_with(username: str, fingerprint: str) -> Person | None:
@@ -73,14 +78,15 @@ def target_named(person: Person, name: str, port: int) -> Target | None:
     Any of these may stand before the person's own domain, as in the config for all of their workspaces.
     """
     wanted = name.lower().removesuffix(f".{domain_of(person.username, person.user_id)}")
-    there = Workspace.objects.filter(owner_id=person.user_id, deleted_at=None)
-    names = dict(there.values_list("pk", "name"))
-    by_id = [pk for pk in names if wanted in (str(pk), host_alias(pk))]
+    there = Workspace.objects.filter(deleted_at=None)
+    names = dict(there.filter(owner_id=person.user_id).values_list("pk", "name"))
+    shared = there.filter(_shared_with(person)).values_list("pk", flat=True)
+    by_id = [pk for pk in (*names, *shared) if wanted in (str(pk), host_alias(pk))]
     by_name = [pk for pk, name in names.items() if wanted in (name.lower(), host_label(name))]
     by_nickname = [pk for pk, name in names.items() if wanted == host_nickname(name)]
     found = by_id or by_name or by_nickname
-    ready = list(_own(person, there.filter(pk__in=found))) if len(found) == 1 else []
-    target = _target(ready[0]) if ready else None
+    ready = _open_to(person, there.filter(pk__in=found)) if len(found) == 1 else []
+    target = ready[0] if ready else None
     return target if target and port in (SSH_PORT, target.port) else None
 
 
@@ -88,25 +94,40 @@ def still(person: Person, workspace_ids: Iterable[UUID]) -> dict[UUID, Target] |
     """Return the present targets of these workspaces; None if the person may not stay."""
     if not _keys(person.username, person.fingerprint).filter(user_id=person.user_id).exists():
         return None
-    rows = _own(person, Workspace.objects.filter(pk__in=workspace_ids))
-    return {target.workspace_id: target for row in rows if (target := _target(row))}
+    rows = Workspace.objects.filter(pk__in=workspace_ids)
+    return {target.workspace_id: target for target in _open_to(person, rows)}
 
 
-def _own(person: Person, among: QuerySet[Workspace]) -> Iterator[Workspace]:
-    """Yield the person's workspaces that are ready and that they still have the right to."""
-    ready = among.filter(owner_id=person.user_id, phase=Phase.READY)
-    for workspace in ready.select_related("tenant", "owner"):
-        try:
-            access.require_own(Actor(workspace.owner), workspace)
-        except Refusal:
-            continue
-        yield workspace
+def _shared_with(person: Person) -> Q:
+    return Q(shares__user=person.user_id, shares__role=ShareRole.WORK)
 
 
-def _target(workspace: Workspace) -> Target | None:
+def _open_to(person: Person, among: QuerySet[Workspace]) -> list[Target]:
+    """Return the targets in workspaces that are ready and in which the person may work now."""
+    ready = among.filter(
+        Q(owner_id=person.user_id) | Q(pk__in=among.filter(_shared_with(person)).values("pk"))
+    )
+    rows = list(ready.filter(phase=Phase.READY).select_related("tenant", "owner", "secret"))
+    if not rows:
+        return []
+    actor = Actor(User.objects.get(pk=person.user_id))
+    return [
+        target
+        for row in rows
+        if access.may_work(actor, row) and (target := _target(row, is_own=access.is_own(actor, row)))
+    ]
+
+
+def _target(workspace: Workspace, *, is_own: bool) -> Target | None:
     if not workspace.host or not workspace.ssh_port:
         return None
-    return Target(workspace.pk, workspace.run, workspace.host, workspace.ssh_port)
+    if is_own:
+        return Target(workspace.pk, workspace.run, workspace.host, workspace.ssh_port)
+    at = urlsplit(jupyter.address(workspace))
+    if not at.hostname or not at.port:
+        return None
+    request = jupyter.request_for_tunnel("/berth/ssh", at.netloc, jupyter.gateway_token(workspace))
+    return Target(workspace.pk, workspace.run, at.hostname, at.port, request)
 
 
 def note_opening(person: Person, target: Target, address: str | None) -> None:

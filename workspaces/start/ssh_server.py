@@ -31,6 +31,9 @@ CHUNK_BYTES = 65536
 MAX_UNAUTHENTICATED = 30
 SECRET = Path(__file__).parent.parent / "secret"
 KEYS = SECRET / "authorized_keys"
+# Keys of colleagues, who come in through Berth and Jupyter alone (berth_apps.py), so from this pod's own address.
+COLLEAGUES = SECRET / "colleague_keys"
+POD_IP = os.environ.get("POD_IP", "")
 # Public half of Berth's own key, where it asks by SSH what runs here; see status.sh.
 STATUS_KEY = SECRET / "status_key"
 LIMITS = "no-port-forwarding,no-pty,no-agent-forwarding,no-X11-forwarding"
@@ -63,9 +66,14 @@ class Door(asyncssh.SSHServer):
         keys = None
         if username == USER:
             with contextlib.suppress(OSError, ValueError):  # an unreadable or empty list lets nobody in
-                keys = asyncssh.import_authorized_keys(KEYS.read_text() + status_line())
+                keys = asyncssh.import_authorized_keys(KEYS.read_text() + status_line() + self.colleagues())
         self.conn.set_authorized_keys(keys)
         return True
+
+    def colleagues(self) -> str:
+        """Return the keys of colleagues, if this connection comes from inside the pod."""
+        comes_from = self.conn.get_extra_info("peername")[0]
+        return f"\n{COLLEAGUES.read_text()}" if comes_from == POD_IP and COLLEAGUES.exists() else ""
 
     def auth_completed(self) -> None:
         self.knocking.discard(self.conn)
@@ -297,7 +305,7 @@ async def watch_keys() -> None:
 async def main() -> None:
     os.chdir(HOME)
     await asyncssh.listen(
-        os.environ.get("POD_IP", "0.0.0.0"),  # noqa: S104 (the container's own network)
+        POD_IP or "0.0.0.0",  # noqa: S104 (the container's own network)
         PORT,
         server_factory=Door,
         server_host_keys=[str(SECRET / "ssh_host_ed25519_key")],

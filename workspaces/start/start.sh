@@ -14,6 +14,7 @@ BERTH_JUPYTER=$(command -v jupyter-lab)
 . "$BERTH_START/environment.sh"
 
 BERTH_CLONE=${BERTH_REPOSITORY:-}
+BERTH_VSCODE=${BERTH_CODE_SERVER:-}
 unset JUPYTER_TOKEN JUPYTER_TOKEN_FILE SHLVL OLDPWD $(env | sed -n 's/^\(BERTH_[A-Za-z0-9_]*\)=.*/\1/p')
 
 # What belongs to this start alone: keys, kernels' connection files, the environment for sessions. Never in the home.
@@ -83,6 +84,11 @@ CONFIG
   else
     echo "AuthorizedKeysFile $BERTH_SECRET/authorized_keys"
   fi >>"$BERTH_RUN/sshd_config"
+  # Colleagues come in through Berth and Jupyter alone (berth_apps.py), so from this pod's own address
+  [ -z "$POD_IP" ] || cat >>"$BERTH_RUN/sshd_config" <<CONFIG
+Match Address $POD_IP
+  AuthorizedKeysFile $BERTH_SECRET/authorized_keys $BERTH_SECRET/colleague_keys
+CONFIG
 }
 
 # watch_keys: when a key is removed from the list, all sessions end; whoever still has a key connects again. sshd itself
@@ -141,11 +147,33 @@ else
 fi
 BERTH_SSH=$!
 
+# ---- VS Code, if the image has it: on this container's own address alone, behind Berth's gateway -------------------
+
+run_code_server() {
+  trap 'kill "$BERTH_CHILD" 2>/dev/null; exit' TERM
+  unset PORT CODE_SERVER_HOST # which it would listen at instead
+  while :; do
+    code-server --auth none --bind-addr "127.0.0.1:$BERTH_VSCODE" --disable-telemetry --disable-update-check "$HOME" &
+    BERTH_CHILD=$!
+    wait "$BERTH_CHILD"
+    say "code-server ended, starting it again"
+    sleep 5
+  done
+}
+
+BERTH_VSCODE_PID=
+if [ -n "$BERTH_VSCODE" ] && command -v code-server >/dev/null; then
+  run_code_server &
+  BERTH_VSCODE_PID=$!
+elif [ -n "$BERTH_VSCODE" ]; then
+  say "this image has no code-server: there is no VS Code in the browser"
+fi
+
 # ---- Jupyter, and the end -----------------------------------------------------------------------------------------
 
 stop() {
   trap '' TERM INT
-  kill -TERM $BERTH_SERVED $BERTH_SSH 2>/dev/null
+  kill -TERM $BERTH_SERVED $BERTH_SSH $BERTH_VSCODE_PID 2>/dev/null
   (sleep 1.2 && kill -KILL $BERTH_SERVED 2>/dev/null) &
   wait $BERTH_SERVED
   # Whatever else runs gets a moment to write its files. Only in a pod does -1 mean nothing but the pod's own.
@@ -169,5 +197,5 @@ trap stop TERM INT
 wait "$BERTH_SERVED"
 BERTH_CODE=$?
 say "Jupyter ended by itself with exit code $BERTH_CODE"
-kill -TERM $BERTH_SSH 2>/dev/null
+kill -TERM $BERTH_SSH $BERTH_VSCODE_PID 2>/dev/null
 exit $BERTH_CODE

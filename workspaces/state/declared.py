@@ -1,5 +1,7 @@
 """Apps that the owner of a workspace declared: programs in it with a web page, each at a port of its own.
 
+An image with code-server has one more, which Berth starts: VS Code, for its owner alone.
+
 People open them through the gateway, each on its own host name. Declaring one changes nothing in the cluster: the
 gateway reaches the port from inside the workspace (`start/berth_apps.py`).
 """
@@ -24,6 +26,7 @@ MOST_APPS = 8  # per workspace
 LONGEST_NAME = 40
 FIRST_PORT, LAST_PORT = 1024, 65535  # a container without root opens none below
 OF_BERTH = (JUPYTER_PORT, SSH_PORT)
+CODE_SERVER_PORT = 13337
 
 
 class SharedWith(models.TextChoices):
@@ -47,11 +50,28 @@ def apps_of(workspace: Workspace) -> list[App]:
 
 
 def app_at(workspace: Workspace, port: int) -> App | None:
+    """Return the app that opens at this port. VS Code comes before an app that was declared there."""
+    if port == CODE_SERVER_PORT and (vs_code := code_server(workspace)):
+        return vs_code
     return next((app for app in apps_of(workspace) if app.port == port), None)
 
 
+def is_code_server(workspace: Workspace, app: App) -> bool:
+    """Return True for VS Code, which works as its owner: nobody else may open it."""
+    return app.port == CODE_SERVER_PORT and code_server(workspace) is not None
+
+
+def code_server(workspace: Workspace) -> App | None:
+    """Return VS Code in the browser; None if the image has no code-server, or no Jupyter as the way to it."""
+    image = workspace.image
+    return (
+        App(name="VS Code", port=CODE_SERVER_PORT) if image.has_code_server and image.offers_jupyter else None
+    )
+
+
 def require_app(workspace: Workspace, port: int) -> App:
-    if (app := app_at(workspace, port)) is None:
+    """Return the app that was declared at this port."""
+    if (app := next((app for app in apps_of(workspace) if app.port == port), None)) is None:
         raise NotThere("not_found", _("There is no such app."), _("Look at the page of its workspace."))
     return app
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
+from collections.abc import Collection
 from uuid import UUID
 
 from django.db import transaction
@@ -23,11 +24,13 @@ from accounts.credentials.secrets import decrypt
 from accounts.credentials.tokens import is_usable
 from accounts.locks import for_change
 from accounts.models import APIToken, Scope
+from clusters.own_place import only_berth_opens_jupyter
 from workspaces.access import may_launch, owner_may_use
 from workspaces.models import Phase, Workspace, WorkspaceSecret
 
 # Lifetime of a ticket. The clocks of Berth and the node may differ a little.
 TICKET_SECONDS = 120
+TUNNEL = "berth-app"  # as start/berth_apps.py has it
 
 
 def address(workspace: Workspace) -> str:
@@ -49,6 +52,19 @@ def token(workspace: Workspace) -> str:
     return _made(seed, f"{workspace.run} direct {workspace.secret.replaced}")
 
 
+def request_for_tunnel(path: str, authority: str, token: str) -> bytes:
+    """Return the request by which Jupyter becomes a plain connection to what is in the workspace
+    (`start/berth_apps.py`)."""
+    lines = (
+        f"GET {path} HTTP/1.1",
+        f"Host: {authority}",
+        f"Authorization: token {token}",
+        "Connection: Upgrade",
+        f"Upgrade: {TUNNEL}",
+    )
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
 def ticket(workspace: Workspace) -> str:
     """Return a ticket, for one browser and one use."""
     what = f"{int(time.time()) + TICKET_SECONDS}.{secrets.token_hex(16)}"
@@ -56,14 +72,19 @@ def ticket(workspace: Workspace) -> str:
 
 
 @transaction.atomic
-def replace(workspaces: QuerySet[Workspace]) -> None:
-    """End all uses of these workspaces' tokens, the gateway's only where the owner has no right to the workspace now.
+def replace(workspaces: QuerySet[Workspace], *, left: Collection[UUID] = ()) -> None:
+    """End all uses of these workspaces' tokens. A reconcile brings the new ones to the cluster.
 
-    A reconcile brings the new ones to the cluster.
+    The gateway's, by which the owner works too, only where its owner has no right to the workspace now; or, of `left`,
+    which a colleague left who could read it, where others than Berth reach Jupyter's port.
     """
     rows = WorkspaceSecret.objects.filter(workspace__in=workspaces)
     for_change(rows).update(replaced=F("replaced") + 1, handed_to=[])
-    lost = [row.pk for row in workspaces.select_related("owner", "tenant") if not owner_may_use(row)]
+    lost = [
+        row.pk
+        for row in workspaces.select_related("owner", "tenant", "pool__cluster")
+        if not owner_may_use(row) or (row.pk in left and not only_berth_opens_jupyter(row.pool.cluster))
+    ]
     for_change(rows.filter(workspace__in=lost)).update(gateway_replaced=F("gateway_replaced") + 1)
 
 

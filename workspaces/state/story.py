@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.text import in_gib
 from clusters import explain
 from quotas import reasons
-from workloads.pods.words import OF_VOLUMES, Line
+from workloads.pods.words import OF_RUNS, Line
 from workloads.spans import lifetime
 from workspaces import measures
 from workspaces.models import Event, Step, Workspace
@@ -81,6 +81,22 @@ LINES: dict[str, Line] = {
         _("Start it again when you need it: its lifetime then starts again."),
     ),
     "extended": Line(_("%(by)s extended it by %(span)s.")),
+    # Its weekly schedule.
+    "started_by_schedule": Line(_("Requested “%(name)s” by its schedule: %(size)s.")),
+    "schedule_stops_soon": Line(
+        _("Its schedule stops it at %(time)s. Files are kept."),
+        _("Press “Keep running” on its page to keep it today; save what is only in memory."),
+    ),
+    "stopped_by_schedule": Line(
+        _("Its schedule stopped it. Files are kept."), _("Start it yourself to use it outside of its times.")
+    ),
+    "schedule_no_room": Line(
+        _("Its schedule did not start it today: there was no room for 15 minutes."),
+        _("Start it yourself to wait in the queue, or choose another size."),
+    ),
+    "schedule_refused": Line(
+        _("Its schedule could not start it: %(reason)s"), _("Start it yourself to see what to do.")
+    ),
     # Idleness. `measured` is the list of figures.
     "idle_stops_soon": Line(
         _("Idle for %(span)s: %(figures)s. It stops at %(time)s if nothing is done in it. Files are kept."),
@@ -185,7 +201,7 @@ LINES: dict[str, Line] = {
         _("It cannot start again: it needs more than your team's limit, or than any node of its pool has."),
         _("Its files are kept. Ask your admin for more quota, or launch a smaller workspace."),
     ),
-    **OF_VOLUMES,
+    **OF_RUNS,
     "namespace_foreign": Line(
         _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
         _("Ask an admin to remove or rename it. Berth never takes over a namespace of others."),

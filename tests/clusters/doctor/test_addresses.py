@@ -53,6 +53,26 @@ class TestAddresses:
         found = said(addresses.addresses, Said(), exposure=exposure, connection=Cluster.Connection.KUBECONFIG)
         assert levels(found) == ["ok", "warn"]
 
+    @pytest.mark.parametrize(
+        ("host", "domain", "shared"),
+        [
+            ("berth.lab.example", "ws.lab.example", "lab.example"),
+            ("lab.example", "ws.lab.example", "lab.example"),
+            ("berth.lab.ac.uk", "ws.lab.ac.uk", "lab.ac.uk"),
+            ("berth.lab.ac.uk", "ws.other.ac.uk", ""),
+            ("berth.example", "ws.example", ""),
+            ("127.0.0.1", "localhost", ""),
+            ("10.0.0.1", "ws.0.0.1", ""),
+        ],
+    )
+    def test_a_domain_beside_berths_own_pages_is_a_warning(
+        self, settings: Any, host: str, domain: str, shared: str
+    ) -> None:
+        settings.BASE_URL, settings.WORKSPACE_DOMAIN = f"https://{host}:8000", domain
+        found = list(addresses.beside_berth())
+        assert [finding.level for finding in found] == ["warn"] * bool(shared)
+        assert all(f"for all of {shared}." in finding.hint for finding in found)
+
     def test_node_ports_need_a_domain_for_jupyter(self, settings: Any) -> None:
         for domain, level in (("ws.example", "ok"), ("", "warn")):
             settings.WORKSPACE_DOMAIN = domain

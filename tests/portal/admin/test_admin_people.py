@@ -14,6 +14,7 @@ from accounts.trail.trail_words import sentence
 from portal.admin.activation import ChangesOfAccess, Deactivate, Reactivate
 from tests.admin_forms import confirm, hidden, preview, text_of
 from tests.cast import Cast
+from tests.shared.concurrency import at_once
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
@@ -253,8 +254,22 @@ def test_people_come_in_bulk_after_a_preview_of_each_line_and_once(cast: Cast, a
     assert (
         "nothing to do" in text_of(admin.post(f"{PEOPLE}import/", {"text": CSV, "way": "password"})).lower()
     )
-    again = admin.post(f"{PEOPLE}import/", shown)  # sent twice: nothing is done that was not shown
-    assert again.context["has_changed"]
+    again = admin.post(f"{PEOPLE}import/", shown)  # a second press of the button loses no password
+    assert again.context["passwords"] == done.context["passwords"]
+    other = admin.post(
+        f"{PEOPLE}import/", shown | {"once": "another page"}
+    )  # nothing is done that was not shown
+    assert other.context["has_changed"]
+    assert User.objects.filter(username="dora").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_imports_at_once_one_is_done_and_the_other_is_told(cast: Cast, admin: Client) -> None:
+    page = admin.post(f"{PEOPLE}import/", {"text": "dora;;member;demo", "way": "sign-on"})
+    shown = {name: values[0] for name, values in hidden(page).items()}
+    pages = at_once(lambda number: admin.post(f"{PEOPLE}import/", shown | {"once": f"page {number}"}), 2)
+    assert sorted(b"callout-ok" in page.content for page in pages) == [False, True]
+    assert User.objects.filter(username="dora").count() == 1
 
 
 @pytest.mark.parametrize("text", ["", "username,surprise\nbob,x", "\n\n", "x\n" * 201, '"' + "a" * 200_000])

@@ -160,7 +160,7 @@ def test_values_before_and_after_are_on_record_and_in_the_history(stage: Stage, 
     assert (entry.actor_name, entry.tenant) == ("admin", stage.cast.demo)
     assert (entry.data["before"], entry.data["after"]) == ({"nominal_gpus": 4}, {"nominal_gpus": 6})
     history = text_of(admin.get(f"{QUOTAS}{of_demo().pk}/history/"))
-    assert '<span class="quiet">4</span> → 6' in history
+    assert '<span class="muted">4</span> → 6' in history
     assert "admin changed the quota" in history
     assert "quota.change" in text_of(admin.get(f"/admin/accounts/tenant/{stage.cast.demo.pk}/history/"))
 

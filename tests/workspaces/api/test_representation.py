@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cast import Cast
+from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace
 from workspaces.api.representation import event_json, workspace_json
 from workspaces.models import Event, Phase
@@ -15,7 +16,7 @@ from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db
 
-CLOSED: dict[str, Any] = {"jupyter": None, "ssh": None, "apps": []}
+CLOSED: dict[str, Any] = {"jupyter": None, "ssh": None, "code_server": None, "apps": []}
 
 
 @pytest.mark.parametrize("domain", ["ws.example", ""])
@@ -62,6 +63,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
             "jump": None,
             "by_name": None,
         },
+        "code_server": None,
         "apps": [],
     }
     del shown["endpoints"], shown["created_at"], shown["started_at"], shown["ready_at"]
@@ -72,7 +74,9 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "tenant": "demo",
         "owner": "bob",
         "name": "exp-1",
+        "shared_with_me": None,
         "image": "jupyter",
+        "image_reference": None,
         "pool": "a100",
         "flavor": "a100-1",
         "gpus": 1,
@@ -104,12 +108,26 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "next_size": None,
         "next_volumes": None,
         "next_image": None,
+        "next_image_reference": None,
         "next_env": None,
         "next_repository": None,
         "previous_image": None,
         "idle": {"since": None, "stops_at": None, "busy_by": []},
         "last_event": 10,
     }
+
+
+def test_an_image_with_code_server_has_a_link_to_vs_code(cast: Cast, settings: Any) -> None:
+    settings.WORKSPACE_DOMAIN = "localhost"
+    cast.image.has_code_server = True
+    cast.image.save()
+    workspace = make_workspace(cast, cast.bob)
+    link = f"http://testserver/workspaces/{workspace.pk}/apps/13337/open/"
+    shown = workspace_json(workspace, cast.bob)["endpoints"]
+    assert shown["code_server"] == link
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/").content.decode()
+    assert page.count('id="open-code-server" href="' + link.removeprefix("http://testserver")) == 1
+    assert workspace_json(workspace, cast.victor)["endpoints"]["code_server"] is None
 
 
 def test_nobody_else_sees_how_to_get_in_nor_its_environment(cast: Cast) -> None:

@@ -11,6 +11,7 @@ from clusters.labels import HASH, RUN
 from clusters.models import Cluster
 from devcluster.kubelet.containers.config import expand
 from tests.workspaces.builders import HOME, ID, INSTANCE, home_mount, wanted, workspace
+from workloads.models import Image
 from workloads.pods import parts
 from workloads.pods.wanted import label_value
 from workspaces.cluster import manifests, pod
@@ -48,6 +49,16 @@ def environment(row: Workspace | None = None) -> dict[str, str | None]:
     values = {entry["name"]: entry.get("value") for entry in entries}
     assert len(values) == len(entries), "a name stands twice"
     return values
+
+
+@pytest.mark.parametrize(("offers_jupyter", "port"), [(True, "13337"), (False, None)])
+def test_code_server_is_started_where_jupyter_is_the_way_to_it(
+    offers_jupyter: bool, port: str | None
+) -> None:
+    image = Image(
+        slug="code", reference="example/code:1", has_code_server=True, offers_jupyter=offers_jupyter
+    )
+    assert environment(workspace(image=image)).get("BERTH_CODE_SERVER") == port
 
 
 def test_a_proxy_of_the_cluster_is_in_the_environment_in_both_spellings() -> None:

@@ -38,6 +38,16 @@ def current_step(**objects: object) -> Step:
     return STEPS[observed(**objects).done]
 
 
+@pytest.mark.parametrize(("until", "code"), [("00:00:40", None), ("00:01:00", "probe_failing")])
+def test_a_program_that_does_not_answer_for_a_minute_is_a_trouble(until: str, code: str | None) -> None:
+    failing = event("Unhealthy", "Pod", "Readiness probe failed: connection refused", f"2026-01-01T{until}Z")
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    stuck = pod(container=RUNNING, status={"conditions": [unready]})
+    first = {"firstTimestamp": "2025-12-31T00:00:00Z"}  # before it was ready once
+    found = observed(pods=[stuck], events=[failing | first]).trouble
+    assert (found and found.diagnosis.code) == code
+
+
 def trouble(**objects: object) -> Trouble:
     found = observed(**objects).trouble
     assert found is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import json
+import os
 import secrets
 import shutil
 import socket
@@ -126,6 +127,50 @@ def test_a_removed_ssh_key_ends_its_sessions(sshd: bool, request: pytest.Fixture
     assert pod.ssh("true").returncode == 255
     pod.renew("authorized_keys", own)
     assert pod.ssh("true").returncode == 0
+
+
+# What Berth's jump does for a colleague: a tunnel through Jupyter, then SSH.
+THROUGH_JUPYTER = """
+import os, socket, sys, threading
+host, token = sys.argv[1:]
+there = socket.create_connection((host, 8888))
+there.sendall(f"GET /berth/ssh HTTP/1.1\\r\\nHost: {host}\\r\\nAuthorization: token {token}\\r\\n"
+              "Connection: Upgrade\\r\\nUpgrade: berth-app\\r\\n\\r\\n".encode())
+head = b""
+while not head.endswith(b"\\r\\n\\r\\n"):
+    head += there.recv(1) or sys.exit(9)
+head.startswith(b"HTTP/1.1 101") or sys.exit(9)
+def up():
+    while piece := os.read(0, 65536):
+        there.sendall(piece)
+threading.Thread(target=up, daemon=True).start()
+while piece := there.recv(65536):
+    os.write(1, piece)
+"""
+
+
+def test_a_colleagues_key_opens_ssh_through_jupyter_and_nowhere_else(running: Pod) -> None:
+    key = running.folder / "colleague"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    running.renew("colleague_keys", key.with_suffix(".pub").read_text())
+    script = running.folder / "through.py"
+    script.write_text(THROUGH_JUPYTER)
+
+    def colleague(*options: str) -> subprocess.CompletedProcess[bytes]:
+        line = [
+            str(key) if word == str(running.key) else word for word in running.ssh_line("echo in", *options)
+        ]
+        return subprocess.run(line, capture_output=True, timeout=30, check=False)
+
+    def through(token: str) -> str:
+        return f"-oProxyCommand=python3 {script} {running.address} {token}"
+
+    assert colleague().returncode == 255, "the workspace's own address is its owner's"
+    assert colleague(through(running.gateway_token)).stdout == b"in\n", running.logged()
+    assert colleague(through("guessed")).returncode == 255
+    assert running.ssh("true", through(running.gateway_token)).returncode == 0
+    running.renew("colleague_keys", "")
+    assert colleague(through(running.gateway_token)).returncode == 255
 
 
 def test_neither_log_nor_command_lines_nor_the_home_hold_the_token(running: Pod) -> None:
@@ -268,6 +313,37 @@ def test_who_does_not_sign_in_keeps_nobody_else_out_for_long(pod: Pod) -> None:
             idle.enter_context(socket.create_connection((pod.address, 2222))).recv(4)
         assert pod.ssh("true").returncode == 255
     until("room", lambda: pod.ssh("true").returncode == 0)
+
+
+# --- VS Code: a server of Python's stands for code-server, which the trial's image lacks
+
+
+def test_code_server_is_started_on_loopback_alone_and_again_when_it_ends(pod: Pod) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    programs = pod.home / ".local" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "code-server").write_text(
+        '#!/bin/sh\necho "$@ ${PORT:-none}" >>"$HOME/started"\n'
+        f"exec python3 -m http.server --bind 127.0.0.1 {port}\n"
+    )
+    for path in (programs.parent, programs, programs / "code-server"):
+        path.chmod(0o755)
+        os.chown(path, UID, UID)
+    pod.start(ENV | {"BERTH_CODE_SERVER": str(port), "PORT": "8080"})
+    wanted = f"--auth none --bind-addr 127.0.0.1:{port} --disable-telemetry --disable-update-check /home/jovyan none"
+    until("it runs", (pod.home / "started").exists)
+    assert (pod.home / "started").read_text().splitlines() == [wanted]
+    until("it answers", lambda: answers("127.0.0.1", port))
+    assert not answers(pod.address, port)
+    assert pod.stop() < GRACE_SECONDS
+    assert not answers("127.0.0.1", port)
+
+
+def answers(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
 
 
 # --- Stop and start

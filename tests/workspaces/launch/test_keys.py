@@ -19,6 +19,7 @@ from workspaces.launch.clone import clone
 from workspaces.launch.keys import forget_secrets, make_secret, new_secrets, whole_address
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Phase, Workspace, WorkspaceSecret
+from workspaces.runs import lifecycle
 from workspaces.runs.changes import Change, change
 
 pytestmark = pytest.mark.django_db
@@ -52,6 +53,21 @@ def test_a_renamed_workspace_leaves_its_host_key_to_both_names(cast: Cast) -> No
     for name in ("exp-1", "exp-2"):
         secrets = new_secrets(Workspace(owner=cast.bob.user, name=name), {})
         assert secrets["host_key_public"] == workspace.secret.host_key_public
+
+
+def test_a_name_that_was_anothers_gives_its_host_key_from_the_next_run_on(cast: Cast) -> None:
+    first = make_workspace(cast, cast.bob, Phase.STOPPED, name="first")
+    of_first = first.secret.host_key_public
+    change(cast.bob, first, Change(name="moved"))
+    second = make_workspace(cast, cast.bob, Phase.READY, name="second")
+    own = second.secret.host_key_public
+    change(cast.bob, second, Change(name="first"))
+    assert WorkspaceSecret.objects.get(workspace=second).host_key_public == own != of_first
+    lifecycle.restart(cast.bob, Workspace.objects.get(pk=second.pk))
+    assert WorkspaceSecret.objects.get(workspace=second).host_key_public == of_first
+    third = make_workspace(cast, cast.bob, Phase.STOPPED, name="third")
+    change(cast.bob, third, Change(name="second"))  # nothing runs: at once
+    assert WorkspaceSecret.objects.get(workspace=third).host_key_public == own
 
 
 @pytest.mark.parametrize(

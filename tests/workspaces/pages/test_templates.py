@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from quotas.models import Flavor
 from tests.cast import Cast
 from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_flavor
 from tests.workspaces.reading import chosen, text_of, value_of, words
 from workspaces.models import Template, Workspace
 
@@ -47,6 +49,39 @@ def test_an_owner_saves_the_form_and_a_member_starts_from_it(cast: Cast) -> None
     assert Template.objects.get().body["disk_mib"] == 4096
     alice.post(f"/launch/templates/{template.pk}/delete/")
     assert not Template.objects.exists()
+
+
+def test_what_a_template_has_that_is_not_offered_any_more_is_said(cast: Cast) -> None:
+    alice = browser(cast.alice)
+    make_flavor(cast, 2)
+    there = alice.post("/launch/templates/", SENT | {"flavor": "a100-2"})["Location"]
+    assert alice.get(there).context["fallen"] == []
+    Flavor.objects.filter(slug="a100-2").delete()
+    page = alice.get(there)
+    (said,) = page.context["fallen"]
+    assert "a100-2" in said and said in words(page)
+    assert chosen(page, "flavor") == "a100-1"
+
+
+def test_a_value_of_several_lines_comes_back_from_a_template_and_the_settings_page(cast: Cast) -> None:
+    alice, config = browser(cast.alice), "Host *\nEND\n\n    User me"
+    sent = SENT | {
+        "env": f"A=1\r\nCONFIG<<END2\r\n{config.replace(chr(10), chr(13) + chr(10))}\r\nEND2\r\nB=2"
+    }
+    there = alice.post("/launch/templates/", sent)["Location"]
+    env = {"A": "1", "CONFIG": config, "B": "2"}
+    assert Template.objects.get().body["env"] == env
+    form = alice.get(there).context["form"]
+    assert form.fields["env"].to_python(form["env"].value()) == env
+    assert alice.post("/launch/", sent).status_code == 302
+    row = Workspace.objects.get()
+    form = alice.get(f"/workspaces/{row.pk}/settings/").context["form"]
+    assert (
+        form.fields["env"].to_python(form["env"].value()) == row.env == env
+        and not form.fields["env"].disabled
+    )
+    page = alice.post("/launch/", sent | {"env": "A<<END\nx"})
+    assert set(page.context["form"].errors) == {"env"}
 
 
 @pytest.mark.parametrize("changes", [{"template_name": "-"}, {"template_name": ""}, {"image": "nothing"}])

@@ -20,16 +20,22 @@ from accounts.models import Role
 from tests.cast import Cast
 from tests.shared.sockets import in_thread
 from tests.workspaces.ways_in.gateway_stage import Stage, Upstream, serving, staged
+from workloads.models import Image
 from workspaces.gateway import guests
-from workspaces.models import GatewayPass, Phase, Workspace
+from workspaces.models import GatewayPass, Phase, Share, Workspace
 from workspaces.runs import declaring
 from workspaces.state import jupyter
-from workspaces.state.declared import App, SharedWith
+from workspaces.state.declared import CODE_SERVER_PORT, App, SharedWith
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 
 PRIVATE, SHARED, OTHER = 6006, 7860, 8501
-APPS = [App(name="TensorBoard", port=PRIVATE), App(name="demo", port=SHARED, shared_with=SharedWith.TENANT)]
+APPS = [
+    App(name="TensorBoard", port=PRIVATE),
+    App(name="demo", port=SHARED, shared_with=SharedWith.TENANT),
+    # Its owner shared this port; VS Code there is for the owner alone all the same.
+    App(name="trap", port=CODE_SERVER_PORT, shared_with=SharedWith.TENANT),
+]
 SECONDS = 2.0  # within which a right ends
 
 
@@ -38,7 +44,7 @@ class Door:
 
     def __init__(self, app: Upstream, port: int, token: str) -> None:
         self.app, self.port, self.token = app, port, token
-        self.listens: tuple[int, ...] = (PRIVATE, SHARED)
+        self.listens: tuple[int, ...] = (PRIVATE, SHARED, CODE_SERVER_PORT)
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -95,6 +101,7 @@ async def stage(cast: Cast) -> AsyncIterator[AppStage]:
         row.apps = [vars(app) for app in APPS]
         row.jupyter_port = server.sockets[0].getsockname()[1]
         await in_thread(row.save)(update_fields=["apps", "jupyter_port"])
+        await in_thread(Image.objects.update)(has_code_server=True)
         stage = AppStage(**vars(plain))
         stage.door = door
         yield stage
@@ -110,13 +117,22 @@ async def test_the_matrix_of_apps(stage: AppStage) -> None:
         "viewer": cast.victor,
         "stranger": cast.carol,
     }
-    let_in = {PRIVATE: {"owner"}, SHARED: {"owner", "tenant's owner", "viewer"}, OTHER: set()}
+    let_in = {
+        PRIVATE: {"owner"},
+        CODE_SERVER_PORT: {"owner"},
+        SHARED: {"owner", "tenant's owner", "viewer"},
+        OTHER: set(),
+    }
     for app, who in let_in.items():
         for name, actor in everybody.items():
             cookie = await stage.enter(actor, app)
             assert bool(cookie) == (name in who), (app, name)
             status, _told = await stage.ask(cookie, app)
             assert status == (200 if name in who else 401), (app, name)
+    share = {"workspace": stage.workspace, "user": cast.alice.user, "given_by": cast.bob.user, "role": "work"}
+    await in_thread(Share.objects.create)(**share)
+    assert await stage.enter(cast.alice, PRIVATE)
+    assert not await stage.enter(cast.alice, CODE_SERVER_PORT)  # it works as its owner
     cookie = await stage.enter(cast.bob, PRIVATE)
     assert (await stage.ask(cookie, SHARED))[0] == 401  # a pass opens its own app alone
     async with stage.browser.get(stage.at("/lab"), headers={"Cookie": cookie}) as answer:

@@ -18,16 +18,16 @@ from django.utils import timezone
 
 from accounts.access import Actor
 from accounts.credentials import sessions, tokens
-from accounts.models import APIToken, Scope
+from accounts.models import APIToken, Membership, Role, Scope, User
 from monitoring.intake import tokens as agents
 from tests.cast import Cast
 from tests.shared.sockets import in_thread
 from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import Stage, staged
-from workspaces.gateway import passes
+from workspaces.gateway import guests, passes
 from workspaces.gateway.door import cookie_name
 from workspaces.gateway.hosts import ENTER, Site
-from workspaces.models import Workspace
+from workspaces.models import Share, Workspace
 from workspaces.state import jupyter
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
@@ -47,7 +47,10 @@ REFUSED = "303 401 401 401 404 303 401 403"
 
 
 @pytest.fixture
-async def stage(cast: Cast) -> AsyncIterator[Stage]:
+async def stage(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    monkeypatch.setattr(
+        guests, "TRUSTED_SECONDS", 0.0
+    )  # how long a look holds is tested in test_gateway_guests.py
     async with staged(cast) as stage:
         yield stage
 
@@ -94,6 +97,16 @@ def pass_to(workspace: Workspace, session: str) -> dict[str, str]:
     return {"Cookie": f"{cookie_name()}={entered[0]}"}
 
 
+def colleague(stage: Stage, role: str) -> str:
+    """Return the session of a new member of the tenant, with whom the workspace is shared if there is a role."""
+    member = Actor(User.objects.create_user(f"sharer-{role}"))
+    Membership.objects.create(tenant=stage.cast.demo, user=member.user, role=Role.MEMBER)
+    if role:
+        owner = stage.cast.bob.user
+        Share.objects.create(workspace=stage.workspace, user=member.user, role=role, given_by=owner)
+    return session_of(member)
+
+
 def bearer(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
@@ -102,6 +115,7 @@ def credentials_that_let_in(stage: Stage) -> dict[str, dict[str, str]]:
     workspace = stage.workspace
     return {
         "pass": pass_to(workspace, session_of(stage.cast.bob)),
+        "pass of a colleague who may work in it": pass_to(workspace, colleague(stage, "work")),
         "Jupyter's token": bearer(jupyter.token(workspace)),
         "Jupyter's token, as Jupyter spells it": {"Authorization": f"token {jupyter.token(workspace)}"},
     }
@@ -123,6 +137,8 @@ def credentials_that_do_not(stage: Stage) -> dict[str, dict[str, str]]:
         "pass of another tenant": pass_to(foreign, session_of(cast.carol)),
         # The portal issues none to them: these stand for a row that somebody made.
         **{f"pass of {name}": pass_to(workspace, session_of(getattr(cast, name))) for name in OTHERS},
+        "pass of a colleague who may look": pass_to(workspace, colleague(stage, "look")),
+        "pass of a colleague who was not named": pass_to(workspace, colleague(stage, "")),
         "token of agents": bearer(agents.issue(None, cast.cluster, "node")[1]),
         "gateway's own token": bearer(jupyter.gateway_token(workspace)),
         "ticket of Jupyter": bearer(jupyter.ticket(workspace)),
@@ -158,7 +174,7 @@ def credentials_that_ended(stage: Stage) -> dict[str, dict[str, str]]:
     return {"pass of a session that ended": its_pass, "Jupyter's token that was replaced": known}
 
 
-async def test_a_workspaces_host_lets_in_its_owner_alone(stage: Stage) -> None:
+async def test_a_workspaces_host_lets_in_its_owner_and_who_may_work_in_it_alone(stage: Stage) -> None:
     for name, headers in (await in_thread(credentials_that_let_in)(stage)).items():
         assert await answers(stage, headers) == LET_IN, name
     for name, headers in (await in_thread(credentials_that_do_not)(stage)).items():

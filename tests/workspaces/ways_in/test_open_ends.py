@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from typing import Any
 
-import aiohttp
 import pytest
 from django.conf import settings
 from django.contrib.sessions.models import Session
@@ -25,6 +23,7 @@ from tests.shared.log_rows import make_stream, write
 from tests.shared.sockets import in_thread
 from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import Stage, staged
+from tests.workspaces.ways_in.opened import Opened, at_jupyter
 from workloads.logs import text
 from workspaces import receivers
 from workspaces.gateway import guests
@@ -32,7 +31,6 @@ from workspaces.gateway.scripts import hand_out
 from workspaces.models import Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
-WITHIN_SECONDS = 10
 
 
 def begin_log(workspace: Workspace) -> None:
@@ -50,75 +48,6 @@ async def stage(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[St
     async with staged(cast) as stage:
         await in_thread(begin_log)(stage.workspace)
         yield stage
-
-
-class Opened:
-    """Everything that one credential opened, each as something to wait for until it has ended."""
-
-    def __init__(self, stage: Stage, stack: AsyncExitStack) -> None:
-        self._stage, self._stack = stage, stack
-        self.ends: dict[str, Awaitable[Any]] = {}
-
-    def at_berth(self, path: str) -> str:
-        return f"http://localhost:{self._stage.port}{path}"
-
-    async def websocket(self, name: str, address: str, headers: dict[str, str]) -> None:
-        opened = self._stage.browser.ws_connect(address, headers=headers)
-        socket = await self._stack.enter_async_context(opened)
-        await socket.receive_json()
-
-        async def end() -> None:
-            while (await socket.receive()).type != aiohttp.WSMsgType.CLOSE:
-                pass
-
-        self.ends[name] = end()
-
-    async def stream(self, name: str, address: str, headers: dict[str, str], **options: Any) -> None:
-        answer = await self._stack.enter_async_context(
-            self._stage.browser.get(address, headers=headers, **options)
-        )
-        assert answer.status == 200, await answer.text()
-        assert await answer.content.readany()
-
-        async def end() -> None:
-            try:
-                while await answer.content.readany():
-                    pass
-            except aiohttp.ClientPayloadError:  # cut off, and not taken for whole
-                pass
-
-        self.ends[name] = end()
-
-    async def upload(self, name: str, address: str, headers: dict[str, str]) -> None:
-        begun = asyncio.Event()
-
-        async def pieces() -> AsyncIterator[bytes]:
-            yield b"x" * 1000
-            begun.set()
-            await asyncio.Event().wait()
-
-        async def send() -> None:
-            try:
-                async with self._stage.browser.put(address, headers=headers, data=pieces()) as answer:
-                    assert answer.status != 200
-            except aiohttp.ClientError:
-                pass
-
-        self.ends[name] = sending = asyncio.ensure_future(send())
-        self._stack.callback(sending.cancel)
-        await begun.wait()
-
-    async def have_ended(self, *names: str) -> None:
-        found = {name: self.ends.pop(name) for name in names or tuple(self.ends)}
-        ends = {name: asyncio.ensure_future(end) for name, end in found.items()}
-        _done, open_still = await asyncio.wait(ends.values(), timeout=WITHIN_SECONDS)
-        assert not [name for name, end in ends.items() if end in open_still]
-
-
-async def at_jupyter(opened: Opened, stage: Stage, headers: dict[str, str]) -> None:
-    await opened.websocket("kernel", stage.at("/socket"), headers)
-    await opened.stream("download", stage.at("/endless"), headers)
-    await opened.upload("upload", stage.at("/api/contents/x"), headers)
 
 
 async def by_session(stage: Stage, stack: AsyncExitStack) -> Opened:
