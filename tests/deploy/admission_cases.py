@@ -14,7 +14,6 @@ from tests.deploy.admission import TENANT, Body, Request
 GOLDEN = Path(__file__).parents[1] / "workspaces" / "cluster" / "golden"
 PODS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(GOLDEN.glob("*.yaml"))}
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
-INSTANCE = {"berth.dev/instance": "1"}
 
 
 def pod(change: Callable[[Body], Any] = lambda spec: None) -> Body:
@@ -43,9 +42,14 @@ def secret() -> Body:
     }
 
 
-def service() -> Body:
+def service(**spec: Any) -> Body:
     metadata = {"name": "ws-1", "namespace": "berth-demo"}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 22}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"ports": [{"port": 22}]} | spec,
+    }
 
 
 def node(labels: Body | None = None, notes: Body | None = None, **spec: Any) -> Body:
@@ -67,6 +71,27 @@ def volume(path: str = "/usr/local/nvidia", name: str = "driver-1-demo", space: 
     }
 
 
+def loose_volume(**status: Any) -> Body:
+    body = volume("/data", "pvc-1")
+    del body["spec"]["claimRef"]
+    return body | ({"status": status} if status else {})
+
+
+def content(space: str = "berth-demo") -> Body:
+    spec = {
+        "deletionPolicy": "Retain",
+        "driver": "x",
+        "source": {"snapshotHandle": "s"},
+        "volumeSnapshotRef": {"namespace": space, "name": "copy"},
+    }
+    return {
+        "apiVersion": "snapshot.storage.k8s.io/v1",
+        "kind": "VolumeSnapshotContent",
+        "metadata": {"name": "content-1"},
+        "spec": spec,
+    }
+
+
 def with_container(**context: Any) -> Callable[[Body], Any]:
     return lambda spec: spec["containers"][0]["securityContext"].update(context)
 
@@ -82,21 +107,49 @@ CORDONED: Body = {
 OTHER_TAINT: Body = {"taints": [{"key": "x", "effect": "NoSchedule"}]}
 INSIDE, OUTSIDE = "Berth writes only in namespaces", {"kubernetes.io/metadata.name": "default"}
 
+SCRATCH = {
+    "volumeClaimTemplate": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    }
+}
+# Its label managed-by was removed by hand.
+HALF_LABELLED: Body = {"berth.dev/instance": "1"}
+
 LET_IN = {
     **{f"a pod of {name}": Request("CREATE", body) for name, body in PODS.items()},
     "a Job": Request("CREATE", job()),
+    "a pod with scratch space": Request("CREATE", pod(with_volume(ephemeral=SCRATCH))),
+    "a Job with scratch space": Request("CREATE", job(with_volume(ephemeral=SCRATCH))),
     "a Secret": Request("CREATE", secret()),
+    "a Secret in a namespace that lost a label": Request("CREATE", secret(), space=HALF_LABELLED),
+    "a Service": Request("CREATE", service(type="LoadBalancer")),
+    "a Service that somebody else changed": Request(
+        "UPDATE",
+        service(externalIPs=["10.96.0.10"]),
+        service(externalIPs=["10.96.0.10"], type="ExternalName", externalName="x.example"),
+    ),
     "the end of a pod": Request("UPDATE", pod(), pod()),
     "the deletion of a Secret": Request("DELETE", None, secret()),
     "a trial of a Service elsewhere": Request("CREATE", service(), space=OUTSIDE, is_dry=True),
     "a namespace": Request("CREATE", namespace()),
     "a changed namespace": Request("UPDATE", namespace(), namespace()),
+    "a namespace that gets a label again": Request("UPDATE", namespace(), namespace(labels=HALF_LABELLED)),
     "a node that is closed": Request(
         "UPDATE", node(notes={"berth.dev/cordoned-by": "root"}, **CORDONED), node()
     ),
     "a node's label of ECC": Request("UPDATE", node({"berth.dev/gpu.ecc": "on"}), node()),
     "the folder of a driver": Request("CREATE", volume()),
     "the policy of a tenant's volume": Request("UPDATE", volume("/data", "pvc-1"), volume("/data", "pvc-1")),
+    "a volume that nobody has": Request("UPDATE", volume("/data", "pvc-1"), loose_volume()),
+    "a volume whose PVC is gone": Request(
+        "UPDATE",
+        volume("/data", "pvc-1"),
+        volume("/data", "pvc-1", "bank") | {"status": {"phase": "Released"}},
+    ),
+    "the policy of a tenant's copy": Request("UPDATE", content(), content()),
+    "anything of another controller beside Berth": Request(
+        "CREATE", secret(), space=OUTSIDE, user="system:serviceaccount:berth:berth-db"
+    ),
     "anything of somebody else": Request("CREATE", secret(), space=OUTSIDE, user="system:serviceaccount:x:y"),
 }
 REFUSED = {
@@ -192,5 +245,35 @@ REFUSED = {
     "a folder of the node as a volume": (Request("CREATE", volume("/etc/kubernetes")), "driver's folder"),
     "a volume of another kind": (Request("CREATE", volume(name="pvc-1")), "driver's folder"),
     "another's volume": (Request("UPDATE", volume(space="bank"), volume(space="bank")), "of tenants"),
+    "another's volume taken": (
+        Request("UPDATE", volume("/data", "pvc-1"), volume("/data", "pvc-1", "bank")),
+        "takes over no volume",
+    ),
+    "another's bound volume taken": (
+        Request(
+            "UPDATE",
+            volume("/data", "pvc-1"),
+            volume("/data", "pvc-1", "bank") | {"status": {"phase": "Bound"}},
+        ),
+        "takes over no volume",
+    ),
+    "another's copy": (Request("UPDATE", content("bank"), content("bank")), "of tenants"),
+    "another's copy taken": (Request("UPDATE", content(), content("bank")), "takes over no volume"),
+    "the cluster's addresses": (
+        Request("CREATE", service(externalIPs=["10.96.0.10"])),
+        "no addresses but those",
+    ),
+    "one more address of the cluster": (
+        Request("UPDATE", service(externalIPs=["10.0.0.1", "10.96.0.10"]), service(externalIPs=["10.0.0.1"])),
+        "no addresses but those",
+    ),
+    "a name of another": (
+        Request("CREATE", service(type="ExternalName", externalName="x.example")),
+        "no addresses but those",
+    ),
+    "an address by a Service's status": (
+        Request("UPDATE", service(), service(), subresource="status"),
+        "no addresses but those",
+    ),
     "a volume deleted": (Request("DELETE", None, volume()), "deletes no volume"),
 }

@@ -16,7 +16,6 @@ from clusters.kinds import KINDS
 from tests.deploy.admission import BERTH, MANIFEST, TENANT, Body, Request
 from tests.deploy.admission_cases import LET_IN, PODS, REFUSED
 
-ACCOUNT = "system:serviceaccount:berth:stolen"
 SPACE = "berth-loose"  # a tenant's, without Pod Security, which would refuse some cases before the policies are asked
 
 
@@ -51,14 +50,14 @@ class Cluster:
             ),
         ):
             self.ask("apply", "-f", "-", body=body)
-        self.ask("create", "clusterrolebinding", "stolen", "--clusterrole=cluster-admin", f"--user={ACCOUNT}")
+        self.ask("create", "clusterrolebinding", "stolen", "--clusterrole=cluster-admin", f"--user={BERTH}")
         _done, said = self.ask("apply", "-f", str(MANIFEST))
         print(said)
         time.sleep(5)  # a policy is in force some moments after it was made
 
     def attempt(self, request: Request) -> tuple[bool, str]:
         """Make what is there before as an admin, do the request as Berth, and remove what is left."""
-        user = ACCOUNT if request.user == BERTH else request.user
+        user = request.user
         space = SPACE if request.space.items() >= TENANT.items() else "default"
         there, wanted = self.placed(request.before, space), self.placed(request.body, space)
         first = there or wanted or {}

@@ -8,6 +8,18 @@
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag }}{{ end }}
 {{- end -}}
 
+{{/*
+CEL: the request is of one of Berth's accounts. The last name is that of accounts for other clusters (first-run.md), and of
+releases that had one account. Other controllers may have theirs in the same namespace.
+*/}}
+{{- define "berth.byBerth" -}}
+{{- $space := .Release.Namespace -}}
+request.userInfo.username in [
+{{- range list "watcher" "worker" "collector" "web" "ssh-jump" "migrate" "retire" -}}
+'system:serviceaccount:{{ $space }}:berth-{{ . }}', {{ end -}}
+'system:serviceaccount:{{ $space }}:berth']
+{{- end -}}
+
 {{/* Settings of all parts that are no secrets. */}}
 {{- define "berth.settings" -}}
 BERTH_BASE_URL: {{ .Values.baseURL | trimSuffix "/" | quote }}
