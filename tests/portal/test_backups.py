@@ -19,7 +19,7 @@ from django.db import connection
 from django.test import override_settings
 
 from accounts.models import Tenant, User
-from portal import backups
+from portal.management import backups
 from portal.channel_layer import connection_parameters
 from storage.models import Volume
 from tests.portal.isolation import make_stage
