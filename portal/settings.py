@@ -157,7 +157,7 @@ CHANNEL_LAYERS = {
 # retry must exceed timeout * (2 + queue_limit / workers), or a slow task is run twice at once.
 Q_CLUSTER: dict[str, Any] = {
     "name": "berth",
-    "broker_class": "portal.task_broker.NotifyBroker",
+    "broker_class": "portal.queue.broker.NotifyBroker",
     "orm": "default",
     "workers": env.int("BERTH_WORKERS", default=4),
     "queue_limit": env.int("BERTH_WORKERS", default=4),
@@ -172,7 +172,7 @@ Q_CLUSTER: dict[str, Any] = {
     "label": "Tasks",
 }
 
-# Modules whose functions are tasks. The worker runs no others, whatever is in the queue (portal/task_data.py).
+# Modules whose functions are tasks. The worker runs no others, whatever is in the queue (portal/queue/data.py).
 TASK_MODULES = ("accounts.tasks", "clusters.errands.tasks", "quotas.tasks", "monitoring.tasks")
 
 # --- People

@@ -16,8 +16,8 @@ from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 
 from clusters.errands.enqueue import QUEUE as FIRST
-from portal import task_data
 from portal.channel_layer import connection_parameters
+from portal.queue import data
 from vitals.pulse import beat_beside
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class NotifyBroker(ORM):  # type: ignore[misc]
     _has_begun = False
 
     def enqueue(self, task: Any) -> Any:
-        queued = self.get_connection().create(key=self.list_key, payload=task_data.pack(task), lock=Now())
+        queued = self.get_connection().create(key=self.list_key, payload=data.pack(task), lock=Now())
         with connections[Conf.ORM].cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, '')", [NOTIFY_CHANNEL])
         return queued.pk
@@ -86,8 +86,8 @@ class NotifyBroker(ORM):  # type: ignore[misc]
         found = []
         for pk, payload in taken:
             try:
-                found.append((pk, task_data.unpack(payload)))
-            except task_data.NoTask as why:
+                found.append((pk, data.unpack(payload)))
+            except data.NoTask as why:
                 log.warning("a task in the queue is dropped: %s", why)
                 self.fail(pk)
         return found

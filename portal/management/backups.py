@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, field
+from datetime import date, datetime
 from typing import IO, Any
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from psycopg import Cursor, Error, sql
 
 from accounts.credentials.secrets import Unreadable, decrypt, encrypt
+from workloads.logs import partitions
 
 DESCRIPTION = "backup.json"
 FORMAT = 1
@@ -52,7 +53,10 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a backup holds. `key` is a text that the installation's key can read."""
+    """What a backup holds. `key` is a text that the installation's key can read.
+
+    `log_days` are the days whose partitions the chunks of logs need: no migration makes them.
+    """
 
     format: int
     taken_at: str
@@ -60,6 +64,7 @@ class Description:
     tables: dict[str, list[str]]
     sequences: dict[str, int | None]
     key: str
+    log_days: list[str] = field(default_factory=list)
 
 
 def write(file: IO[bytes]) -> Description:
@@ -73,7 +78,13 @@ def write(file: IO[bytes]) -> Description:
                 for piece in copy:
                     member.write(piece)
         described = Description(
-            FORMAT, timezone.now().isoformat(), migrations(), tables, sequences(at), encrypt(DESCRIPTION)
+            FORMAT,
+            timezone.now().isoformat(),
+            migrations(),
+            tables,
+            sequences(at),
+            encrypt(DESCRIPTION),
+            [str(day) for day in sorted(partitions.there())],
         )
         archive.writestr(DESCRIPTION, json.dumps(asdict(described), indent=1))
     return described
@@ -113,23 +124,24 @@ def restore(archive: zipfile.ZipFile, *, replace: bool = False) -> Description:
             if there != described.tables:
                 raise Unusable("The database's tables are not those of the backup. Run `manage.py migrate`.")
             refuse_in_use(at, replace=replace)
-            fill(at, archive, there)
+            fill(at, archive, described)
             for name, value in described.sequences.items():
                 if value is not None:
                     at.execute("SELECT setval(quote_ident(%s)::regclass, %s)", [name, value])
-    except Error as error:
+    except (Error, DatabaseError) as error:
         raise Unusable(f"Nothing was restored. PostgreSQL refused it: {error}") from None
     return described
 
 
-def fill(at: Cursor[Any], archive: zipfile.ZipFile, tables: dict[str, list[str]]) -> None:
+def fill(at: Cursor[Any], archive: zipfile.ZipFile, described: Description) -> None:
     """Replace the rows of all tables. No trigger acts on them: what triggers wrote is in the backup, too."""
-    at.execute(sql.SQL("TRUNCATE {}").format(listed([*tables, "django_session"])))
+    at.execute(sql.SQL("TRUNCATE {}").format(listed([*described.tables, "django_session"])))
+    partitions.make({date.fromisoformat(day) for day in described.log_days})
     at.execute("SET CONSTRAINTS ALL DEFERRED")
     silenced = [name for (name,) in at.execute(WITH_TRIGGERS).fetchall()]
     for table in silenced:
         at.execute(sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(sql.Identifier(table)))
-    for table, names in tables.items():
+    for table, names in described.tables.items():
         rows = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), listed(names))
         with archive.open(table) as member, at.copy(rows) as copy:
             for piece in pieces(member):

@@ -17,8 +17,9 @@ from django_q.signing import SignedPackage
 
 from clusters.errands import enqueue
 from monitoring.alerts import driving
-from portal import task_broker, task_data
-from portal.task_broker import NotifyBroker
+from portal.queue import broker as queue
+from portal.queue import data
+from portal.queue.broker import NotifyBroker
 from tests.shared.concurrency import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,14 +66,14 @@ def test_a_task_that_was_taken_before_the_clock_was_set_back_is_not_locked_for_a
 def test_whoever_begins_to_serve_the_queue_says_so_once(
     broker: NotifyBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_broker, "beat_beside", lambda name: None)
+    monkeypatch.setattr(queue, "beat_beside", lambda name: None)
     monkeypatch.setattr(driving, "_stand_in", lambda: None)
     told: list[object] = []
-    task_broker.began.connect(listener := lambda sender, **_: told.append(sender))
+    queue.began.connect(listener := lambda sender, **_: told.append(sender))
     broker.enqueue(task("first"))
     broker.enqueue(task("second"))
     assert [SignedPackage.loads(broker.dequeue()[0][1])["name"] for _ in range(2)] == ["first", "second"]
-    task_broker.began.disconnect(listener)
+    queue.began.disconnect(listener)
     assert told == [NotifyBroker]
 
 
@@ -144,7 +145,7 @@ class TestTasksAsData:
     def test_anything_but_a_registered_function_with_plain_arguments_is_dropped(
         self, broker: NotifyBroker, change: dict[str, Any]
     ) -> None:
-        payload = json.loads(task_data.pack(task("a"))) | change
+        payload = json.loads(data.pack(task("a"))) | change
         OrmQ.objects.create(key="test", payload=json.dumps(payload), lock=timezone.now())
         assert not broker.dequeue() and not OrmQ.objects.exists()
 
@@ -152,6 +153,6 @@ class TestTasksAsData:
         self, broker: NotifyBroker
     ) -> None:
         for wrong in (task("a", "os.system"), task("a", args=(object,))):
-            with pytest.raises(task_data.NoTask):
+            with pytest.raises(data.NoTask):
                 broker.enqueue(wrong)
         assert not OrmQ.objects.exists()
