@@ -336,7 +336,10 @@ def _is_network(cidr: str) -> bool:
 
 
 class Errand(models.Model):
-    """Work with a cluster's API that web asks a worker for (clusters/errands/). Deleted an hour later."""
+    """Work with a cluster's API that web asks a worker for (clusters/errands/).
+
+    Deleted when its answer was read, or an hour later.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=64)

@@ -28,6 +28,8 @@ ROLE = env.str("BERTH_ROLE", default="")
 SERVICE_ACCOUNTS = {
     part: env.str(f"BERTH_{part.upper()}_ACCOUNT", default=f"berth-{part}") for part in ("watcher", "worker")
 }
+# Folders of the nodes where a pool's driver may be in Berth's own cluster: those of admission.yaml. Empty: any.
+DRIVER_FOLDERS = env.list("BERTH_DRIVER_FOLDERS", default=[])
 
 DEBUG = env.bool("BERTH_DEBUG", default=False)
 SECRET_KEY = env.str("BERTH_SECRET_KEY")

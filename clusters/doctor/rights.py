@@ -13,7 +13,7 @@ from clusters.errors import ClusterRefused
 from clusters.kinds import KINDS
 from clusters.labels import instance_selector
 from clusters.models import Cluster
-from clusters.own_place import is_inside, own_account
+from clusters.own_place import SERVICE_ACCOUNT_USER, is_inside, own_account, own_namespace
 from clusters.permissions import NEEDS, PARTS, SECRETS, Need, is_granted
 
 AT_ONCE = 8  # access reviews
@@ -45,6 +45,20 @@ def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterat
     yield from lacking
     if all(granted.values()) and not lacking:
         yield ok(_("Berth has all %(count)s permissions that it needs.") % {"count": len(wanted)})
+    if is_inside(cluster):
+        yield from of_earlier_account(api)
+
+
+def of_earlier_account(api: Api) -> Iterator[Finding]:
+    """Name the one account of earlier versions while it still has their rights: an upgrade does not delete it."""
+    account = f"{SERVICE_ACCOUNT_USER}{own_namespace()}:berth"
+    if is_granted(api, Need("Node", ("patch",)), "patch", "", account):
+        yield warn(
+            _("The account %(account)s of an earlier version still has its rights.") % {"account": account},
+            _(
+                "No part of Berth uses it here. Delete it: kubectl delete clusterrolebinding/berth clusterrole/berth"
+            ),
+        )
 
 
 def of_secrets(api: Api, accounts: Iterable[str], namespaces: Sequence[str]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from django.dispatch import Signal
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 
+from clusters.errands.enqueue import QUEUE as FIRST
 from portal.channel_layer import connection_parameters
 from portal.queue import data
 from vitals.pulse import beat_beside
@@ -28,11 +29,11 @@ began = Signal()
 TAKE = """
 UPDATE django_q_ormq SET lock = statement_timestamp() + make_interval(secs => %(retry)s) WHERE id = (
     SELECT id FROM django_q_ormq
-    WHERE key = %(key)s
+    WHERE key IN (%(key)s, %(first)s)
       AND (
         lock <= statement_timestamp() OR lock > statement_timestamp() + make_interval(secs => %(retry)s)
       )
-    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+    ORDER BY key <> %(first)s, id LIMIT 1 FOR UPDATE SKIP LOCKED
 ) RETURNING id, payload
 """
 
@@ -75,9 +76,9 @@ class NotifyBroker(ORM):  # type: ignore[misc]
         return self._connection
 
     def _take(self) -> list[tuple[int, str]] | None:
-        """Take the first waiting task; two callers at once get two different ones."""
+        """Take an errand, else the first waiting task; two callers at once get two different ones."""
         with connections[Conf.ORM].cursor() as cursor:
-            cursor.execute(TAKE, {"key": self.list_key, "retry": Conf.RETRY})
+            cursor.execute(TAKE, {"key": self.list_key, "first": FIRST, "retry": Conf.RETRY})
             return cursor.fetchall() or None
 
     def _readable(self, taken: list[tuple[int, str]]) -> list[tuple[int, str]]:

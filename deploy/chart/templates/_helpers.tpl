@@ -28,6 +28,8 @@ BERTH_ALLOWED_HOSTS: {{ join "," (append .Values.extraHosts (printf "berth-web.%
 BERTH_BEHIND_PROXY: "1"
 # Whose X-Forwarded-For is believed: the addresses of your ingress.
 FORWARDED_ALLOW_IPS: {{ join "," .Values.trustedProxies | quote }}
+# Those that admission.yaml lets Berth make volumes of.
+BERTH_DRIVER_FOLDERS: {{ join "," .Values.driverFolders | quote }}
 {{- with .Values.workspaceDomain }}
 BERTH_WORKSPACE_DOMAIN: {{ quote . }}
 {{- end }}

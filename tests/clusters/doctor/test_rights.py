@@ -19,6 +19,13 @@ class TestRights:
             (finding,) = said(rights.rights, Said(groups=tuple(ADDITIONS)), connection=connection)
             assert finding == ("ok", f"Berth has all {count} permissions that it needs.")
 
+    def test_the_account_of_an_earlier_version_is_named_while_it_has_rights(self) -> None:
+        api = Said(groups=tuple(ADDITIONS), has_earlier_account=True)
+        assert levels(said(rights.rights, api)) == ["ok", "warn"]
+        assert levels(said(rights.rights, api, connection="kubeconfig")) == [
+            "ok"
+        ]  # it may be the one in use there
+
     def test_what_is_not_installed_needs_no_right(self) -> None:
         denied = ("list ipaddresspools",)
         assert levels(said(rights.rights, Said(denied=denied))) == ["ok"]

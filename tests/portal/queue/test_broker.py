@@ -6,14 +6,16 @@ import json
 import pickle
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 from django_q.conf import Conf
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 
+from clusters.errands import enqueue
 from monitoring.alerts import driving
 from portal.queue import broker as queue
 from portal.queue import data
@@ -73,6 +75,15 @@ def test_whoever_begins_to_serve_the_queue_says_so_once(
     assert [SignedPackage.loads(broker.dequeue()[0][1])["name"] for _ in range(2)] == ["first", "second"]
     queue.began.disconnect(listener)
     assert told == [NotifyBroker]
+
+
+def test_errands_are_taken_before_all_other_tasks(broker: NotifyBroker) -> None:
+    """Somebody waits for them, however many surveys are queued."""
+    broker.enqueue(task("survey"))
+    with transaction.atomic():
+        enqueue.run(uuid4())
+    taken = [json.loads(payload)["func"] for _ in range(2) for _key, payload in broker._take() or []]
+    assert taken == ["clusters.errands.tasks.run", "accounts.tasks.send_mail"]
 
 
 def test_tasks_are_taken_in_order_and_each_by_one(broker: NotifyBroker) -> None:
