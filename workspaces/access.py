@@ -94,8 +94,8 @@ def require_own(actor: Actor, workspace: Workspace) -> None:
 
 
 def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool, for_owner: bool = False) -> bool:
-    """Return True for the owner, for colleagues of a share, and for the whole tenant if the app is shared with it.
-    `for_owner`: for the owner alone.
+    """Return True for the owner, for colleagues who may work in it, and for the whole tenant if the app is shared with
+    it. `for_owner`: for the owner alone.
 
     Nobody gets in once the owner has no right to the workspace: what the app shows is theirs.
     """
@@ -103,7 +103,7 @@ def may_open_app(actor: Actor, workspace: Workspace, *, is_shared: bool, for_own
         return False
     if is_own(actor, workspace):
         return may_launch(actor, workspace.tenant)
-    is_open = not for_owner and (is_shared or share_of(actor, workspace) is not None)
+    is_open = not for_owner and (is_shared or may_work(actor, workspace))
     return is_open and role_in(actor, workspace.tenant) is not None
 
 

@@ -394,7 +394,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("GET", "api/v1/workspaces/<uuid:id>/schedule/"): "200 200",
     ("DELETE", "api/v1/workspaces/<uuid:id>/shares/<uuid:share>/"): "403 204",
     ("POST", "workspaces/<uuid:id>/shares/<uuid:share>/end/"): "403 302",
-    ("GET", "workspaces/<uuid:id>/apps/<int:port>/open/"): "302 302",
+    ("GET", "workspaces/<uuid:id>/apps/<int:port>/open/"): "403 302",
     ("GET", "workspaces/<uuid:id>/open/"): "403 302",
 }
 # fmt: on

@@ -263,11 +263,12 @@ def endpoints(workspace: Workspace, jump: Jump | None, *, is_shared: bool) -> Js
 
 
 def shared_endpoints(workspace: Workspace, share: Share | None, actor: Actor, jump: Jump | None) -> Json:
-    """What others in the tenant may open: its shared apps; colleagues of a share all apps, and to work, what Berth
-    itself carries: Jupyter through the gateway, and SSH through the jump."""
-    apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared or share]
+    """What others in the tenant may open: its shared apps. Colleagues who may work in it: all apps, and what Berth
+    itself carries, Jupyter through the gateway and SSH through the jump."""
+    works = share is not None and share.role == ShareRole.WORK
+    apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared or works]
     found: Json = {**CLOSED, "apps": apps}
-    if share is None or share.role != ShareRole.WORK or not jupyter.address(workspace):
+    if not works or not jupyter.address(workspace):
         return found
     if hosts.is_on():
         found["jupyter"] = f"{settings.BASE_URL}{reverse('workspace-open', args=[workspace.pk])}"

@@ -231,8 +231,8 @@ class ShareForm(forms.Form):
     role = forms.ChoiceField(
         label=_("Access"),
         choices=[
-            (ShareRole.LOOK, _("look: page, logs, metrics and apps")),
-            (ShareRole.WORK, _("work: JupyterLab, terminal, files and SSH too")),
+            (ShareRole.LOOK, _("look: page, logs and metrics")),
+            (ShareRole.WORK, _("work: all apps, JupyterLab, terminal, files and SSH too")),
         ],
     )
 

@@ -184,6 +184,9 @@ def _do(what: Act, row: Workspace, known: Known) -> bool:
         with override(row.owner.language or "en"):  # a refusal is kept in the words that its owner reads
             owner = Actor(row.owner)
             require_own(owner, row)
+            if not row.owner.is_active:
+                text = _("%(owner)s was deactivated.") % {"owner": row.owner.get_username()}
+                raise NotAllowed("deactivated", text, _("Ask an admin to activate them."))
             refuse_in_maintenance(owner)
             lifecycle.begin(row, "started_by_schedule")
         audit.record(None, "workspace.start-by-schedule", target=row, tenant=row.tenant)

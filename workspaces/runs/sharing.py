@@ -91,7 +91,7 @@ def _refused(code: str, text: str, hint: str) -> Invalid:
 
 
 def _write(actor: Actor, workspace: Workspace, colleague: User, role: ShareRole) -> tuple[Share, bool]:
-    there = Share.objects.filter(workspace=workspace).select_related("user")
+    there = Share.objects.filter(workspace=workspace).select_related("user", "workspace")
     now = there.filter(user=colleague, given_by=actor.user).first()
     if now is not None and now.role == role:
         return now, False
@@ -164,9 +164,12 @@ def _close(rows: Iterable[Share]) -> None:
 
 
 def _show_out(rows: Iterable[Share]) -> None:
+    """Close what these people opened, and by Jupyter's token, by which the gateway takes them for the owner."""
+    people = set[UUID]()
     for row in rows:
         GatewayPass.objects.filter(workspace=row.workspace_id, user=row.user_id).delete()
-    publish_to_all([f"user.{row.user_id}" for row in rows], {"type": "access.changed"})
+        people |= {row.user_id} | ({row.workspace.owner_id} if row.role == ShareRole.WORK else set())
+    publish_to_all([f"user.{pk}" for pk in sorted(people)], {"type": "access.changed"})
 
 
 def _tell(actor: Actor, row: Share, verb: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, time, timedelta
 from typing import Any
@@ -84,10 +85,19 @@ def test_a_stop_is_announced_and_by_one_press_kept_for_the_day(cast: Cast) -> No
     assert "stopped_by_schedule" in there.events.values_list("code", flat=True)
 
 
-@pytest.mark.django_db
-def test_a_start_that_is_refused_is_told_with_the_reason(cast: Cast) -> None:
-    workspace, row = made(cast)
+def removed(cast: Cast) -> None:
     members.remove(cast.alice, cast.demo, "bob")
+
+
+def deactivated(cast: Cast) -> None:
+    members.set_active(cast.admin, cast.bob.user, active=False)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("loses", [removed, deactivated])
+def test_a_start_that_is_refused_is_told_with_the_reason(cast: Cast, loses: Callable[[Cast], None]) -> None:
+    workspace, row = made(cast)
+    loses(cast)
     there = look(workspace, next_at(row, 9))
     assert there.desired == Desired.STOPPED
     assert last_code(there) == "schedule_refused"

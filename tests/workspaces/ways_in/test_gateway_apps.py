@@ -18,6 +18,7 @@ from accounts import members
 from accounts.access import Actor
 from accounts.models import Role
 from tests.cast import Cast
+from tests.shared.clients import browser
 from tests.shared.sockets import in_thread
 from tests.workspaces.ways_in.gateway_stage import Stage, Upstream, serving, staged
 from workloads.models import Image
@@ -108,6 +109,11 @@ async def stage(cast: Cast) -> AsyncIterator[AppStage]:
         server.close()
 
 
+def listed(actor: Actor, workspace: Workspace) -> list[int]:
+    answer = browser(actor).get(f"/api/v1/workspaces/{workspace.pk}/")
+    return [app["port"] for app in answer.json()["endpoints"]["apps"]]
+
+
 async def test_the_matrix_of_apps(stage: AppStage) -> None:
     """Check who the portal hands over, and what a pass that somebody made all the same opens."""
     cast = stage.cast
@@ -129,8 +135,12 @@ async def test_the_matrix_of_apps(stage: AppStage) -> None:
             assert bool(cookie) == (name in who), (app, name)
             status, _told = await stage.ask(cookie, app)
             assert status == (200 if name in who else 401), (app, name)
-    share = {"workspace": stage.workspace, "user": cast.alice.user, "given_by": cast.bob.user, "role": "work"}
+    share = {"workspace": stage.workspace, "user": cast.alice.user, "given_by": cast.bob.user, "role": "look"}
     await in_thread(Share.objects.create)(**share)
+    assert not await stage.enter(cast.alice, PRIVATE)  # it may be a terminal
+    assert await in_thread(listed)(cast.alice, stage.workspace) == [SHARED, CODE_SERVER_PORT]
+    await in_thread(Share.objects.update)(role="work")
+    assert await in_thread(listed)(cast.alice, stage.workspace) == [PRIVATE, SHARED, CODE_SERVER_PORT]
     assert await stage.enter(cast.alice, PRIVATE)
     assert not await stage.enter(cast.alice, CODE_SERVER_PORT)  # it works as its owner
     cookie = await stage.enter(cast.bob, PRIVATE)

@@ -44,17 +44,27 @@ async def stage(cast: Cast) -> AsyncIterator[Stage]:
         yield stage
 
 
+def direct_token(workspace: Workspace) -> str:
+    return jupyter.token(Workspace.objects.select_related("secret").get(pk=workspace.pk))
+
+
 def share(stage: Stage, role: str) -> Share:
     return sharing.share(stage.cast.bob, stage.workspace, "dora", role)[0]
 
 
 async def opened_by(actor: Actor, stage: Stage, stack: AsyncExitStack) -> Opened:
-    """Open by the person's browser what the role allows: pages' sockets, logs, and Jupyter if the portal hands over."""
+    """Open by the person's browser what the role allows: pages' sockets, logs, and Jupyter if the portal hands over.
+
+    Who may open Jupyter read its token there, and opens a terminal by that, too.
+    """
     opened = Opened(stage, stack)
     client = Client(headers={"Host": f"localhost:{stage.port}"})
     await in_thread(client.force_login)(actor.user)
     answer = await in_thread(client.get)(f"/workspaces/{stage.workspace.pk}/open/")
     if answer.status_code == 302:
+        token = await in_thread(direct_token)(stage.workspace)
+        headers = {"Authorization": f"token {token}"}
+        await opened.websocket("by Jupyter's token", stage.at("/socket"), headers)  # before it has a pass
         async with stage.browser.get(answer["Location"], allow_redirects=False):
             pass
         await at_jupyter(opened, stage, {})
@@ -85,12 +95,18 @@ def deactivate(cast: Cast, row: Share) -> None:
     members.set_active(cast.admin, row.user, active=False)
 
 
+def delete_person(cast: Cast, row: Share) -> None:
+    members.delete_person(cast.admin, row.user)
+
+
 def delete(cast: Cast, row: Share) -> None:
     lifecycle.delete(cast.bob, row.workspace)
 
 
 @pytest.mark.parametrize(
-    "loses", [revoke, remove, remove_owner, deactivate, delete], ids=lambda loses: loses.__name__
+    "loses",
+    [revoke, remove, remove_owner, deactivate, delete_person, delete],
+    ids=lambda loses: loses.__name__,
 )
 async def test_what_a_colleague_has_open_ends_within_two_seconds(
     stage: Stage, loses: Callable[[Cast, Share], None]
@@ -106,6 +122,8 @@ async def test_what_a_colleague_has_open_ends_within_two_seconds(
         while (await stage.get("/api/kernels"))[0] == 200:
             assert time.monotonic() - begun < SECONDS
             await asyncio.sleep(0.05)
+    if loses is delete_person:
+        return
     again = await in_thread(User.objects.get)(username="dora")
     await in_thread(members.set_active)(stage.cast.admin, again, active=True)
     await in_thread(members.set_role)(stage.cast.alice, stage.cast.demo, "dora", Role.MEMBER)
@@ -124,7 +142,7 @@ async def test_to_look_opens_logs_and_no_jupyter_and_narrowing_ends_it(stage: St
     async with AsyncExitStack() as stack:
         opened = await opened_by(dora, stage, stack)
         await in_thread(share)(stage, "look")
-        await opened.have_ended("kernel", "download", "upload", seconds=SECONDS)
+        await opened.have_ended("kernel", "download", "upload", "by Jupyter's token", seconds=SECONDS)
         logs = asyncio.gather(*opened.ends.values())
         await asyncio.sleep(SECONDS)
         assert not logs.done()
