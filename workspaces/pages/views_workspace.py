@@ -95,7 +95,7 @@ def workspace_page(
         context["schedule_form"] = ScheduleForm(None, context["schedule"], zone)
         turn = schedule.next_turn(context["schedule"]) if context["schedule"] else None
         context["next_turn"] = turn and (turn.at, str(turn.act))
-    if access.may_read_log(actor, workspace) and not workspace.deleted_at:
+    if context["may"]["logs"] and not workspace.deleted_at:
         context["shares"] = sharing.shares_of(actor, workspace)
     context |= what_waits(workspace) if context["is_own"] else {}
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
