@@ -96,7 +96,7 @@ def workspace_page(
         turn = schedule.next_turn(context["schedule"]) if context["schedule"] else None
         context["next_turn"] = turn and (turn.at, str(turn.act))
     if context["may"]["logs"] and not workspace.deleted_at:
-        context["shares"] = sharing.shares_of(actor, workspace)
+        context["shares"] = sharing.shares_of(actor, workspace, manages=context["may"]["revoke"])
     context |= what_waits(workspace) if context["is_own"] else {}
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
         context["place_at_stake"] = place_at_stake(workspace)

@@ -74,6 +74,7 @@ def test_a_working_gpu_passes_and_its_job_is_deleted(house: Cast, api: Api) -> N
     gone = job(row, api)
     assert gone is None or gone["metadata"].get("deletionTimestamp")  # type: ignore[index]
     assert AuditEntry.objects.get().action == "cluster.validate"
+    house.cluster.refresh_from_db()
     assert survey(house.cluster, api).found == []  # its namespace is no drift
 
 
