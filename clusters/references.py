@@ -61,12 +61,17 @@ def prefixes_of(text: str) -> list[str]:
 def allows(prefixes: Iterable[str], reference: str) -> bool:
     """Return True if the repository of a valid reference is, or lies under, one of the prefixes."""
     asked = f"{repository(reference)}/"
-    return any(asked.startswith(_complete(prefix)) for prefix in prefixes)
+    # `docker.io/ubuntu` is how people write docker.io/library/ubuntu.
+    short = asked.replace(f"{_DEFAULT_HOST}/{_OFFICIAL}/", f"{_DEFAULT_HOST}/", 1)
+    return any(name.startswith(_complete(prefix)) for prefix in prefixes for name in (asked, short))
 
 
 def _complete(prefix: str) -> str:
     host, _slash, path = prefix.rstrip("/").partition("/")
-    return f"{host.lower()}/{path}/" if path else f"{host.lower()}/"
+    host = host.lower()
+    if host == f"index.{_DEFAULT_HOST}":
+        host = _DEFAULT_HOST
+    return f"{host}/{path}/" if path else f"{host}/"
 
 
 def valid_prefixes(text: str) -> None:

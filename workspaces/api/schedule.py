@@ -18,7 +18,7 @@ from accounts.rest.serializers import StrictSerializer
 from accounts.rest.views import checked
 from workloads.figures import moment
 from workspaces import access
-from workspaces.models import Schedule
+from workspaces.models import Schedule, Workspace
 from workspaces.runs import schedule
 
 from .api import OneWorkspaceView
@@ -50,8 +50,8 @@ class ScheduleShape(serializers.Serializer[Any]):
     next = TurnShape(allow_null=True, help_text="Null while it is off.")
 
 
-def schedule_json(row: Schedule) -> dict[str, Any]:
-    turn = schedule.next_turn(row)
+def schedule_json(row: Schedule, workspace: Workspace) -> dict[str, Any]:
+    turn = schedule.next_turn(row, workspace)
     return {
         "start": f"{row.start:%H:%M}",
         "stop": f"{row.stop:%H:%M}",
@@ -75,7 +75,7 @@ class ScheduleView(OneWorkspaceView):
         row = schedule.of(self.workspace)
         if row is None:
             raise schedule.no_schedule()
-        return Response(schedule_json(row))
+        return Response(schedule_json(row, self.workspace))
 
     @extend_schema(
         summary=gettext_noop("Start and stop the workspace at times of the week"),
@@ -91,7 +91,8 @@ class ScheduleView(OneWorkspaceView):
         access.require_own(self.actor, self.workspace)
         body = checked(ScheduleBody, request)
         body |= {name: time.fromisoformat(body[name]) for name in ("start", "stop")}
-        return Response(schedule_json(schedule.put(self.actor, self.workspace, **body)))
+        row = schedule.put(self.actor, self.workspace, **body)
+        return Response(schedule_json(row, self.workspace))
 
     @extend_schema(summary=gettext_noop("Remove the schedule"), responses=answers({204: None}, 404))
     def delete(self, request: Request, id: UUID) -> Response:

@@ -88,12 +88,12 @@ def workspace_page(
         "app_form": AppForm(),
         "share": access.share_of(actor, workspace),
         "share_form": ShareForm(),
-        "schedule": schedule.of(workspace),
+        "schedule": schedule.of(workspace) if access.may_read_log(actor, workspace) else None,
     }
     if tab == "settings" and context["may"]["share"]:
         zone = timezone.get_current_timezone_name()
         context["schedule_form"] = ScheduleForm(None, context["schedule"], zone)
-        turn = schedule.next_turn(context["schedule"]) if context["schedule"] else None
+        turn = schedule.next_turn(context["schedule"], workspace) if context["schedule"] else None
         context["next_turn"] = turn and (turn.at, str(turn.act))
     if context["may"]["logs"] and not workspace.deleted_at:
         context["shares"] = sharing.shares_of(actor, workspace, manages=context["may"]["revoke"])

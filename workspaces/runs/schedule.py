@@ -51,9 +51,10 @@ def week_of(schedule: Schedule) -> Week:
     return Week(start=schedule.start, stop=schedule.stop, days=frozenset(schedule.days), zone=zone)
 
 
-def next_turn(schedule: Schedule) -> Turn | None:
+def next_turn(schedule: Schedule, workspace: Workspace) -> Turn | None:
     """Return its next start or stop; None while it is off."""
-    return weekly.next_due(week_of(schedule), timezone.now()) if schedule.is_on else None
+    known = _known(schedule, workspace)
+    return weekly.coming(week_of(schedule), known, timezone.now()) if schedule.is_on else None
 
 
 # --- Set by the owner
@@ -69,18 +70,17 @@ def put(
     time_zone: str,
     is_on: bool = True,
 ) -> Schedule:
-    """Set the schedule. It begins with the next turn: what would have been earlier today is not made up."""
+    """Set the schedule, from now on: what would have been earlier today is not made up."""
     with lifecycle.allowed(actor, workspace, "schedule"):
         require_own(actor, workspace)
         lifecycle.refuse_deleted(workspace)
         _refuse_faulty(start, stop, days, time_zone)
     now = timezone.now()
     values = {"start": start, "stop": stop, "days": sorted(set(days)), "time_zone": time_zone, "is_on": is_on}
-    fresh = {"done_until": now, "stops_at": None, "waits_until": None}
     with transaction.atomic():
-        row, _is_new = Schedule.objects.update_or_create(workspace=workspace, defaults=values | fresh)
-        row.due_at = weekly.look_at(week_of(row), Known(done_until=now)) if is_on else None
-        row.save(update_fields=["due_at"])
+        values["done_until"] = now
+        row, _is_new = Schedule.objects.update_or_create(workspace=workspace, defaults=values)
+        _keep(row, weekly.begun(week_of(row), _known(row, workspace), now), is_over=False)
         data = {"times": str(row), "days": row.days, "on": is_on}
         audit.record(actor, "workspace.schedule", target=workspace, tenant=workspace.tenant, data=data)
     return row

@@ -17,6 +17,7 @@ WARNING = timedelta(minutes=10)  # before a stop
 PATIENCE = timedelta(minutes=15)  # in the queue, for a start
 SHORTEST = timedelta(minutes=30)  # from start to stop
 DAY = timedelta(days=1)
+MOMENT = timedelta(microseconds=1)  # the shortest time of the database
 
 
 class Act(StrEnum):
@@ -98,17 +99,42 @@ def _turns(week: Week, after: datetime, until: datetime) -> Iterator[Turn]:
 
 def next_due(week: Week, after: datetime) -> Turn | None:
     """Return the turn that is due next; None without any day."""
-    return next(iter(turns(week, after, after + 9 * DAY)), None)
+    # Two weeks: a change of the clocks may skip the times of a schedule's only day.
+    return next(iter(turns(week, after, after + 16 * DAY)), None)
+
+
+def coming(week: Week, known: Known, now: datetime) -> Turn | None:
+    """Return the next start or stop that will be carried out, as far as is known now."""
+    if known.stops_at is not None and known.runs:
+        return Turn(known.stops_at, Act.STOP)
+    found = turns(week, known.done_until, now + 16 * DAY)
+    return next((turn for turn in found if turn.at > now and not _decided_by_hand(week, known, turn)), None)
+
+
+def begun(week: Week, known: Known, now: datetime) -> Known:
+    """Return the state of a schedule that is set now.
+
+    What would have been earlier is not made up. A stop that lies ahead still comes, though it would have been
+    announced by now. A start in the queue waits no longer than before.
+    """
+    ahead = [turn.due_at for turn in turns(week, now - WARNING, now) if turn.at > now]
+    done_until = min(ahead) - MOMENT if ahead else now
+    waits_until = known.waits_until if known.is_waiting else None
+    return replace(known, done_until=done_until, stops_at=None, waits_until=waits_until)
 
 
 def decide(week: Week, known: Known, now: datetime) -> tuple[Act, Known]:
     """Return what to do now, and the state after it. Of several turns that were missed only the last counts."""
-    act, known = _go_on(known, now)
     due = turns(week, known.done_until, now)
+    turn = due[-1] if due else None
+    if turn and turn.act == Act.START and known.runs and known.stops_at is not None:
+        known = replace(known, stops_at=None)  # a stop that came too late: it is to run by now
+    act, known = _go_on(known, now)
+    if act != Act.NOTHING and turn and turn.act == Act.START:
+        return act, replace(known, done_until=turn.due_at - MOMENT)  # the next look starts it
     known = replace(known, done_until=max(known.done_until, now))
-    if act != Act.NOTHING or not due or _decided_by_hand(week, known, due[-1]):
+    if act != Act.NOTHING or turn is None or _decided_by_hand(week, known, turn):
         return act, known
-    turn = due[-1]
     if turn.act == Act.START and not known.runs:
         return Act.START, replace(known, waits_until=now + PATIENCE)
     if turn.act == Act.STOP and known.runs and known.stops_at is None:

@@ -53,6 +53,10 @@ def test_a_reference_is_completed_as_runtimes_do(reference: str, whole: str) -> 
         ("REGISTRY.example/", "registry.EXAMPLE/a", True),
         ("docker.io/library/", "ubuntu:24.04", True),
         ("docker.io/library", "someone/ubuntu", False),
+        ("docker.io/ubuntu", "ubuntu:24.04", True),
+        ("docker.io/ubuntu", "ubuntu/ubuntu", True),
+        ("docker.io/ubuntu", "someone/ubuntu", False),
+        ("index.docker.io/library", "ubuntu", True),
         ("registry.example", "registry.example/a@sha256:" + "0" * 64, True),
     ],
 )

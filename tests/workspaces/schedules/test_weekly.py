@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workspaces.runs.weekly import PATIENCE, WARNING, Act, Known, Week, decide, instant, look_at, turns
+from workspaces.runs.weekly import (
+    PATIENCE,
+    WARNING,
+    Act,
+    Known,
+    Turn,
+    Week,
+    begun,
+    coming,
+    decide,
+    instant,
+    look_at,
+    turns,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")
 # Zones whose clocks jump by an hour, half an hour, at midnight, and by a whole day (Apia, 2011).
@@ -87,10 +101,13 @@ def test_a_run_through_the_weeks_stops_what_it_started_each_time_once(
         if act != Act.NOTHING:
             did.append((act, now))
     acts = [act for act, _at in did]
-    for number, (act, moment) in enumerate(did):
-        assert act == (Act.START, Act.WARN, Act.STOP)[number % 3], acts
+    usual = {Act.START: Act.WARN, Act.WARN: Act.STOP, Act.STOP: Act.START}
+    assert acts[:1] in ([], [Act.START])
+    for (before, began), (act, moment) in pairwise(did):
+        starts = [turn for turn in turns(week, began, moment) if turn.act == Act.START]
+        assert act == usual[before] or (before == act == Act.WARN and starts), acts
         if act == Act.STOP:
-            assert moment - did[number - 1][1] >= WARNING
+            assert moment - began >= WARNING
 
 
 def idle_state(**fields: object) -> Known:
@@ -139,3 +156,51 @@ def test_a_day_whose_times_the_clock_skips_has_no_turn() -> None:
     night = Week(start=time(2), stop=time(2, 45), days=frozenset({7}), zone=BERLIN)
     assert not turns(night, at(date(2026, 3, 28), 0), at(date(2026, 3, 30), 0))
     assert len(turns(night, at(date(2026, 3, 21), 0), at(date(2026, 3, 23), 0))) == 2
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "stop"),
+    [
+        ("Europe/Berlin", time(2), time(3)),
+        ("America/New_York", time(2), time(3)),
+        ("Europe/London", time(1), time(2)),
+        ("Australia/Lord_Howe", time(2), time(2, 30)),
+    ],
+)
+def test_no_change_of_the_clocks_ends_a_schedule(zone: str, start: time, stop: time) -> None:
+    week = Week(start=start, stop=stop, days=frozenset({7}), zone=ZoneInfo(zone))
+    for day in range(366):
+        assert look_at(week, Known(done_until=at(MONDAY + day * DAY, 12)))
+
+
+def test_a_stop_that_was_missed_is_dropped_when_the_next_start_comes() -> None:
+    friday = idle_state(runs=True, done_until=at(MONDAY - 3 * DAY, 12))
+    act, known = decide(WORK, friday, at(MONDAY, 8, 55))
+    assert (act, known.stops_at) == (Act.WARN, at(MONDAY, 9, 5))
+    act, known = decide(WORK, known, at(MONDAY, 9))
+    assert (act, known.stops_at) == (Act.NOTHING, None)
+    assert look_at(WORK, known) == at(MONDAY, 17, 50)
+    queued = idle_state(runs=True, is_waiting=True, waits_until=at(MONDAY - 3 * DAY, 9, 15))
+    act, known = decide(WORK, queued, at(MONDAY, 9))
+    assert act == Act.GIVE_UP
+    assert decide(WORK, replace(known, runs=False, is_waiting=False), at(MONDAY, 9, 1))[0] == Act.START
+
+
+def test_a_schedule_that_is_set_shortly_before_a_stop_still_stops() -> None:
+    running = Known(done_until=at(MONDAY, 17, 50), stops_at=at(MONDAY, 18), runs=True)
+    act, known = decide(WORK, begun(WORK, running, at(MONDAY, 17, 55)), at(MONDAY, 17, 55))
+    assert (act, known.stops_at) == (Act.WARN, at(MONDAY, 18, 5))
+    assert decide(WORK, begun(WORK, running, at(MONDAY, 18)), at(MONDAY, 18))[0] == Act.NOTHING
+    assert decide(WORK, begun(WORK, idle_state(), at(MONDAY, 9, 1)), at(MONDAY, 9, 1))[0] == Act.NOTHING
+    waits = Known(done_until=at(MONDAY, 9), waits_until=at(MONDAY, 9) + PATIENCE, runs=True, is_waiting=True)
+    assert begun(WORK, waits, at(MONDAY, 9, 5)).waits_until == waits.waits_until
+    assert begun(WORK, replace(waits, is_waiting=False), at(MONDAY, 9, 5)).waits_until is None
+
+
+def test_what_comes_next_is_the_announced_stop_and_nothing_on_a_day_decided_by_hand() -> None:
+    now = at(MONDAY, 17, 55)
+    warned = Known(done_until=at(MONDAY, 17, 50), stops_at=at(MONDAY, 18), runs=True)
+    assert coming(WORK, warned, now) == Turn(at(MONDAY, 18), Act.STOP)
+    assert coming(WORK, replace(warned, stops_at=None), now) == Turn(at(MONDAY + DAY, 9), Act.START)
+    by_hand = Known(done_until=at(MONDAY, 10), by_hand_at=at(MONDAY, 10), runs=True)
+    assert coming(WORK, by_hand, at(MONDAY, 10)) == Turn(at(MONDAY + DAY, 9), Act.START)
