@@ -29,7 +29,7 @@ from accounts.rest.actors import actor_of
 from accounts.trail import audit
 from clusters import unknown_causes
 from clusters.adding import kubeconfigs
-from clusters.doctor import Check, Finding, Level, by_check, keeping, proving
+from clusters.doctor import Level, by_check, keeping, proving
 from clusters.errors import ClusterUnavailable
 from clusters.isolation.actions import FOUND, RequireIsolation, RunWithoutIsolation
 from clusters.models import Cluster, UnknownCause
@@ -283,7 +283,7 @@ def result_of(cluster: Cluster) -> dict[str, Any]:
         findings = keeping.examined(cluster, keeping.namespaces())
         keeping.save(cluster, findings)
     except ClusterUnavailable as error:
-        findings = [Finding(Level.FAIL, str(error), check=Check.CONNECTION)]
+        findings = keeping.unexamined(error)
     failures = sum(finding.level == Level.FAIL for finding in findings)
     tests = AuditEntry.objects.filter(action="cluster.test", target_id=str(cluster.pk))
     return {

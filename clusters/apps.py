@@ -12,7 +12,9 @@ class ClustersConfig(AppConfig):
         from clusters.adding import adding
         from clusters.doctor import keeping
         from clusters.errands import running
+        from clusters.signals import tick
 
+        tick.connect(running.forget_old, dispatch_uid="clusters.errands")
         running.register("clusters.examine", keeping.examine_for)
         running.register("clusters.look_at", adding.look_for)
         trail.register(trail_words.KINDS, trail_words.DONE)

@@ -24,7 +24,8 @@ from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
 
 from accounts.credentials.secrets import Unreadable, decrypt
-from clusters.adding.kubeconfigs import PROGRAMS, chosen
+from accounts.errors import Invalid
+from clusters.adding.kubeconfigs import PROGRAMS, chosen, kept
 from clusters.api import Api
 from clusters.errors import ClusterMisconfigured
 from clusters.models import Cluster
@@ -65,7 +66,9 @@ def transport_to(cluster: Cluster, *, within_seconds: float | None = None) -> Tr
             config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         elif cluster.connection == Cluster.Connection.PASTED:
             config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
-                yaml.safe_load(decrypt(cluster.kubeconfig)),
+                yaml.safe_load(
+                    kept(decrypt(cluster.kubeconfig))
+                ),  # whoever wrote the row: no programs, no files
                 client_configuration=configuration,
                 persist_config=False,
             )
@@ -77,6 +80,8 @@ def transport_to(cluster: Cluster, *, within_seconds: float | None = None) -> Tr
                 client_configuration=configuration,
                 persist_config=False,
             )
+    except Invalid as refusal:
+        raise ClusterMisconfigured(f"No connection to {cluster.slug}: {refusal.message}") from None
     except Unreadable as error:
         raise ClusterMisconfigured(
             f"No connection to {cluster.slug}: encrypted with another key: {error}"

@@ -66,6 +66,9 @@ KINDS = {
         Kind("IPAddressPool", METALLB, "v1beta1", "ipaddresspools"),
         *(Kind(f"ResourceFlavor{v}", KUEUE, v, "resourceflavors", namespaced=False) for v in KUEUE_VERSIONS),
         *(Kind(f"ClusterQueue{v}", KUEUE, v, "clusterqueues", namespaced=False) for v in KUEUE_VERSIONS),
+        Kind("RoleBinding", "rbac.authorization.k8s.io", "v1", "rolebindings"),
+        Kind("ClusterRole", "rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False),
+        Kind("SelfSubjectReview", "authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False),
         Kind("SubjectAccessReview", "authorization.k8s.io", "v1", "subjectaccessreviews", namespaced=False),
         Kind(
             "SelfSubjectAccessReview",

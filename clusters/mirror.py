@@ -156,6 +156,8 @@ class Mirror:
 
     def delete(self, kind: str, namespace: str | None, name: str, **options: Any) -> bool:
         """Delete; return False if nothing was there. The watch reports the end."""
+        if kind == "Secret" and self.get("Namespace", None, namespace or "") is None:
+            return False  # in a namespace that is not there, Berth has no right to Secrets
         return self.api.delete(kind, namespace, name, **options)
 
     def _answered(self, body: Json) -> Json:

@@ -229,6 +229,9 @@ class Cluster(models.Model):
     doctor_at = models.DateTimeField(_("examined at"), null=True, editable=False)
     doctor_failures = models.JSONField(default=dict, db_default={}, editable=False)
 
+    # Subjects of the RoleBinding for Secrets in each tenant's namespace (clusters/isolation/granting.py).
+    secret_accounts = models.JSONField(default=list, db_default=[], editable=False)
+
     class Meta:
         verbose_name = _("cluster")
         verbose_name_plural = _("clusters")
@@ -333,7 +336,10 @@ def _is_network(cidr: str) -> bool:
 
 
 class Errand(models.Model):
-    """Work with a cluster's API that web asks a worker for (clusters/errands/). Deleted an hour later."""
+    """Work with a cluster's API that web asks a worker for (clusters/errands/).
+
+    Deleted when its answer was read, or an hour later.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=64)

@@ -11,6 +11,7 @@ from clusters.models import Cluster
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 USUAL_NAMESPACE = "berth"  # as in deploy/kubernetes
+SERVICE_ACCOUNT_USER = "system:serviceaccount:"  # then namespace and name
 
 
 @lru_cache(maxsize=1)
@@ -21,7 +22,7 @@ def own_namespace() -> str:
 
 def own_account(part: str) -> str:
     """Return the user name of the service account of one of Berth's parts in the cluster that it runs in."""
-    return f"system:serviceaccount:{own_namespace()}:{settings.SERVICE_ACCOUNTS[part]}"
+    return f"{SERVICE_ACCOUNT_USER}{own_namespace()}:{settings.SERVICE_ACCOUNTS[part]}"
 
 
 def is_inside(cluster: Cluster) -> bool:

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from clusters.kinds import ADDITIONS, KINDS
+
+if TYPE_CHECKING:
+    from clusters.api import Api
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,7 @@ class Need:
     kind: str
     verbs: tuple[str, ...]
     subresource: str = ""
+    name: str = ""  # of the one object that the right is for; empty: all
 
     @property
     def group(self) -> str:
@@ -32,6 +37,10 @@ class Need:
         """Return False for an addition that is not installed. `served`: the cluster's API groups."""
         return self.group not in ADDITIONS or self.group in served
 
+
+# What the watcher and the worker may do in namespaces of tenants, and in no other.
+SECRETS_ROLE = "berth-secrets"
+SECRETS = Need("Secret", ("list", "create", "patch", "delete"))
 
 _APPLIED = ("create", "patch")
 _FOLLOWED = ("list", "watch")
@@ -49,13 +58,15 @@ WATCHER = (
     Need("PersistentVolumeClaim", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     # Patched to keep data when its PVC goes; created where a pool names its nodes' driver path; read to adopt one.
     Need("PersistentVolume", ("get", *_APPLIED)),
-    Need("Secret", (*_APPLIED, "delete")),
-    Need("ConfigMap", (*_FOLLOWED, *_APPLIED, "delete")),
+    Need("ConfigMap", (*_FOLLOWED, *_APPLIED)),
     Need("Job", ("get", "list", "create", "delete")),
     Need("ServiceAccount", _APPLIED),
     Need("ResourceQuota", _APPLIED),
     Need("LimitRange", _APPLIED),
     Need("NetworkPolicy", (*_APPLIED, "delete")),  # those of an attempt go with it
+    # Secrets are granted in each tenant's namespace (clusters/isolation/granting.py).
+    Need("RoleBinding", ("list", *_APPLIED)),
+    Need("ClusterRole", ("bind",), name=SECRETS_ROLE),
     # Networks that workspaces must not reach, and what pods use.
     Need("EndpointSlice", ("list",)),
     Need("ServiceCIDR", ("list",)),
@@ -77,7 +88,6 @@ WORKER = (
     Need("Service", ("get", "list", *_APPLIED, "delete")),
     Need("PersistentVolumeClaim", ("get", "list", "delete")),
     Need("PersistentVolume", ("patch",)),
-    Need("Secret", ("list", *_APPLIED, "delete")),
     Need("ConfigMap", ("list", "delete")),
     Need("Job", ("get", "list", *_APPLIED, "delete")),
     Need("ServiceAccount", ("list", *_APPLIED)),
@@ -101,13 +111,44 @@ WORKER = (
 
 def together(*parts: Iterable[Need]) -> tuple[Need, ...]:
     """Return the needs of several parts that share one account."""
-    verbs: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    verbs: dict[tuple[str, str, str], dict[str, None]] = defaultdict(dict)
     for need in (need for part in parts for need in part):
-        verbs[need.kind, need.subresource].update(dict.fromkeys(need.verbs))
-    return tuple(Need(kind, tuple(found), subresource) for (kind, subresource), found in verbs.items())
+        verbs[need.kind, need.subresource, need.name].update(dict.fromkeys(need.verbs))
+    return tuple(
+        Need(kind, tuple(found), subresource, name) for (kind, subresource, name), found in verbs.items()
+    )
 
 
 # What one account needs that all parts use, as where a kubeconfig leads to another cluster.
 NEEDS = together(WATCHER, WORKER)
 # Where each part has an account, doctor asks about the other's rights.
 PARTS = {"watcher": WATCHER, "worker": (*WORKER, Need("SubjectAccessReview", ("create",)))}
+
+
+def is_granted(api: Api, need: Need, verb: str, namespace: str = "", account: str = "") -> bool:
+    """Return True if Berth has the right in the namespace, or in all of them if none is given.
+
+    `account`: user name of another service account of Berth's that is asked about; empty: the one that asks.
+    """
+    attributes = {
+        "group": need.group,
+        "resource": need.resource.partition("/")[0],
+        "subresource": need.subresource,
+        "verb": verb,
+        "namespace": namespace,
+        "name": need.name,
+    }
+    spec: dict[str, Any] = {
+        "resourceAttributes": {name: value for name, value in attributes.items() if value}
+    }
+    if account:
+        spec |= {"user": account, "groups": groups_of(account)}
+    kind = "SubjectAccessReview" if account else "SelfSubjectAccessReview"
+    review = api.create({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
+    return bool(review.get("status", {}).get("allowed"))
+
+
+def groups_of(account: str) -> list[str]:
+    """Groups of a service account: https://kubernetes.io/docs/reference/access-authn-authz/authentication/"""
+    namespace = account.split(":")[2]
+    return ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]

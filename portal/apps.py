@@ -17,7 +17,8 @@ class PortalConfig(AppConfig):
         from accounts.notices import outbox
         from clusters.signals import tick
         from monitoring.alerts import driving, sources
-        from portal import own_parts, task_broker
+        from portal import own_parts
+        from portal.queue import broker
         from quotas import passes
         from quotas.accounting import spending
         from vitals import pulse
@@ -26,9 +27,9 @@ class PortalConfig(AppConfig):
         tick.connect(keep_trail)
         tick.connect(sessions.forget_expired)
         tick.connect(pulse.forget_gone)
-        task_broker.began.connect(passes.on_worker_began)
-        task_broker.began.connect(spending.on_worker_began)
-        task_broker.began.connect(driving.stand_in)
+        broker.began.connect(passes.on_worker_began)
+        broker.began.connect(spending.on_worker_began)
+        broker.began.connect(driving.stand_in)
         sources.register("parts", own_parts.firings)
         post_spawn.connect(lambda **_: pulse.beat_beside("worker"), weak=False)
         post_spawn.connect(lambda **_: gc.freeze(), weak=False)  # as in `asgi.py`

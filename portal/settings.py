@@ -28,6 +28,8 @@ ROLE = env.str("BERTH_ROLE", default="")
 SERVICE_ACCOUNTS = {
     part: env.str(f"BERTH_{part.upper()}_ACCOUNT", default=f"berth-{part}") for part in ("watcher", "worker")
 }
+# Folders of the nodes where a pool's driver may be in Berth's own cluster: those of admission.yaml. Empty: any.
+DRIVER_FOLDERS = env.list("BERTH_DRIVER_FOLDERS", default=[])
 
 DEBUG = env.bool("BERTH_DEBUG", default=False)
 SECRET_KEY = env.str("BERTH_SECRET_KEY")
@@ -155,7 +157,7 @@ CHANNEL_LAYERS = {
 # retry must exceed timeout * (2 + queue_limit / workers), or a slow task is run twice at once.
 Q_CLUSTER: dict[str, Any] = {
     "name": "berth",
-    "broker_class": "portal.task_broker.NotifyBroker",
+    "broker_class": "portal.queue.broker.NotifyBroker",
     "orm": "default",
     "workers": env.int("BERTH_WORKERS", default=4),
     "queue_limit": env.int("BERTH_WORKERS", default=4),
@@ -169,6 +171,9 @@ Q_CLUSTER: dict[str, Any] = {
     "scheduler": False,
     "label": "Tasks",
 }
+
+# Modules whose functions are tasks. The worker runs no others, whatever is in the queue (portal/queue/data.py).
+TASK_MODULES = ("accounts.tasks", "clusters.errands.tasks", "quotas.tasks", "monitoring.tasks")
 
 # --- People
 AUTH_USER_MODEL = "accounts.User"

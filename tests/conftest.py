@@ -33,6 +33,7 @@ HIDDEN = (
     "KUBECONFIG",
     "BERTH_ROLE",
     "BERTH_DEMO_PASSWORD",
+    "BERTH_DRIVER_FOLDERS",
     "BERTH_OIDC_ISSUER",
     "BERTH_STAFF_SECOND_FACTOR",
     "BERTH_METRICS_TOKEN",
@@ -55,6 +56,10 @@ def pytest_configure(config: pytest.Config) -> None:
     from tests.emptying import delete_all_rows
 
     pytest.MonkeyPatch().setattr(TransactionTestCase, "_fixture_teardown", delete_all_rows)
+    if path := os.environ.get("BERTH_RECORD_RIGHTS"):
+        from tests.deploy import used_rights
+
+        config.add_cleanup(used_rights.record(Path(path)).save)
 
 
 def _start_database(config: pytest.Config) -> None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import yaml
 
+from clusters.permissions import SECRETS_ROLE
 from devcluster.testing.kube import Kube
 
 MANIFEST = Path(__file__).parents[1] / "deploy" / "kubernetes" / "rbac.yaml"
@@ -22,12 +23,13 @@ class OwnRights:
         self._admin = Kube(Path(kubeconfig))
         space, named = self._admin.namespace(self.name), {"metadata": {"name": self.name}}
         self._admin.create(f"{space}/serviceaccounts", named)
-        self.rules: list[dict[str, Any]] = [
-            rule
-            for body in yaml.safe_load_all(MANIFEST.read_text())
-            if body["kind"] == "ClusterRole"
-            for rule in body["rules"]
-        ]
+        roles = [body for body in yaml.safe_load_all(MANIFEST.read_text()) if body["kind"] == "ClusterRole"]
+        self.rules: list[dict[str, Any]] = []
+        for role in roles:
+            if role["metadata"]["name"] == SECRETS_ROLE:  # Berth binds it for each tenant
+                self._admin.apply(f"{RBAC}/clusterroles/{SECRETS_ROLE}", role)
+            else:
+                self.rules += role["rules"]
         self._admin.create(f"{RBAC}/clusterroles", named | {"rules": self.rules})
         self._admin.create(
             f"{RBAC}/clusterrolebindings",
@@ -56,3 +58,11 @@ class OwnRights:
     def clear_away(self) -> None:
         for path in (f"{RBAC}/clusterrolebindings", f"{RBAC}/clusterroles", "/api/v1/namespaces"):
             self._admin.call("DELETE", f"{path}/{self.name}")
+
+
+def bind(cluster: Any) -> None:
+    """Let tenants' namespaces get Secrets, as a watcher of the cluster does by `clusters/watch/granting.py`."""
+    from clusters.connections import connect
+    from clusters.isolation import granting
+
+    cluster.secret_accounts = granting.accounts(cluster, connect(cluster))

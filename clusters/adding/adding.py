@@ -21,6 +21,7 @@ from clusters.doctor.findings import as_json, from_json
 from clusters.doctor.keeping import keep
 from clusters.errands import running
 from clusters.errors import ClusterRefused
+from clusters.isolation import granting
 from clusters.isolation.finding import look
 from clusters.models import Cluster, Node
 from clusters.nodes.inventory import NodeValues, node_values
@@ -72,14 +73,14 @@ def look_for(*, fields: dict[str, Any]) -> dict[str, Any]:
     cluster = Cluster(**fields)
     api = Api(transport_to(cluster, within_seconds=WITHIN_SECONDS))
     api.version()
-    cluster.found_networks = look(api)
+    cluster.found_networks, cluster.secret_accounts = look(api), granting.accounts(cluster, api)
     cluster.home_class, cluster.disk_class = suggested(_permitted(api, "StorageClass"))
     nodes = [node_values(body) for body in _permitted(api, "Node")]
     findings = examine(cluster)
     if settings.WORKSPACE_DOMAIN and not _gives_addresses(findings):
         cluster.exposure = Cluster.Exposure.PORTAL
         findings = examine(cluster)
-    found = ("found_networks", "home_class", "disk_class", "exposure")
+    found = ("found_networks", "home_class", "disk_class", "exposure", "secret_accounts")
     return {
         "fields": {name: getattr(cluster, name) for name in found},
         "findings": as_json(findings),

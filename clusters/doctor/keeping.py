@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from accounts.models import Tenant
 from clusters.doctor.examination import examine
-from clusters.doctor.findings import Finding, Level, as_json, from_json
+from clusters.doctor.findings import Check, Finding, Level, as_json, from_json
 from clusters.errands import running
+from clusters.errors import ClusterUnavailable
 from clusters.models import Cluster
 
 EVERY = timedelta(hours=1)
@@ -34,6 +35,11 @@ def namespaces() -> list[str]:
 def examined(cluster: Cluster, within: Sequence[str] = ()) -> list[Finding]:
     """Return what `examine` finds, where an account of the cluster is at hand: a page of web has none."""
     return from_json(running.ask("clusters.examine", cluster_id=str(cluster.pk), within=list(within)))
+
+
+def unexamined(error: ClusterUnavailable) -> list[Finding]:
+    """Return the one finding about a cluster that no process of Berth could examine."""
+    return [Finding(Level.FAIL, str(error), check=Check.CONNECTION)]
 
 
 def examine_for(*, cluster_id: str, within: list[str]) -> list[dict[str, Any]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -12,9 +11,10 @@ from clusters.api import Api
 from clusters.doctor.findings import Check, Finding, Level, ok, warn
 from clusters.errors import ClusterRefused
 from clusters.kinds import KINDS
+from clusters.labels import instance_selector
 from clusters.models import Cluster
-from clusters.own_place import is_inside, own_account
-from clusters.permissions import NEEDS, PARTS, Need
+from clusters.own_place import SERVICE_ACCOUNT_USER, is_inside, own_account, own_namespace
+from clusters.permissions import NEEDS, PARTS, SECRETS, Need, is_granted
 
 AT_ONCE = 8  # access reviews
 
@@ -41,8 +41,40 @@ def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterat
     for account, need in needs:
         if verbs := [verb for verb in need.verbs if not granted[need, verb, "", account]]:
             yield missing(api, need, verbs, namespaces, account)
-    if all(granted.values()):
+    lacking = list(of_secrets(api, parts, namespaces))
+    yield from lacking
+    if all(granted.values()) and not lacking:
         yield ok(_("Berth has all %(count)s permissions that it needs.") % {"count": len(wanted)})
+    if is_inside(cluster):
+        yield from of_earlier_account(api)
+
+
+def of_earlier_account(api: Api) -> Iterator[Finding]:
+    """Name the one account of earlier versions while it still has their rights: an upgrade does not delete it."""
+    account = f"{SERVICE_ACCOUNT_USER}{own_namespace()}:berth"
+    if is_granted(api, Need("Node", ("patch",)), "patch", "", account):
+        yield warn(
+            _("The account %(account)s of an earlier version still has its rights.") % {"account": account},
+            _(
+                "No part of Berth uses it here. Delete it: kubectl delete clusterrolebinding/berth clusterrole/berth"
+            ),
+        )
+
+
+def of_secrets(api: Api, accounts: Iterable[str], namespaces: Sequence[str]) -> Iterator[Finding]:
+    """Secrets are written in tenants' namespaces alone, by a RoleBinding that the watcher makes in each."""
+    for account in accounts:
+        if all(is_granted(api, SECRETS, verb, "", account) for verb in SECRETS.verbs):
+            continue
+        for name in namespaces:
+            there = api.get("Namespace", None, name)
+            labels = (there or {"metadata": {}})["metadata"].get("labels") or {}
+            if not instance_selector().items() <= labels.items():
+                continue
+            verbs = [verb for verb in SECRETS.verbs if not is_granted(api, SECRETS, verb, name, account)]
+            if verbs:
+                yield missing(api, SECRETS, verbs, (), account)
+                break
 
 
 def missing(
@@ -68,31 +100,3 @@ def missing(
         f'{role}- apiGroups: ["{need.group}"]\n  resources: [{need.resource}]\n  verbs: [{", ".join(verbs)}]'
     )
     return Finding(Level.FAIL, message, hint, Check.RIGHTS, rule)
-
-
-def is_granted(api: Api, need: Need, verb: str, namespace: str = "", account: str = "") -> bool:
-    """Return True if Berth has the right in the namespace, or in all of them if none is given.
-
-    `account`: user name of another service account of Berth's that is asked about; empty: the one that asks.
-    """
-    attributes = {
-        "group": need.group,
-        "resource": need.resource.partition("/")[0],
-        "subresource": need.subresource,
-        "verb": verb,
-        "namespace": namespace,
-    }
-    spec: dict[str, Any] = {
-        "resourceAttributes": {name: value for name, value in attributes.items() if value}
-    }
-    if account:
-        spec |= {"user": account, "groups": groups_of(account)}
-    kind = "SubjectAccessReview" if account else "SelfSubjectAccessReview"
-    review = api.create({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
-    return bool(review.get("status", {}).get("allowed"))
-
-
-def groups_of(account: str) -> list[str]:
-    """Groups of a service account: https://kubernetes.io/docs/reference/access-authn-authz/authentication/"""
-    namespace = account.split(":")[2]
-    return ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]

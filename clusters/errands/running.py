@@ -16,10 +16,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.utils import timezone, translation
+from django.db.models.functions import Now
+from django.utils import translation
 from django.utils.translation import gettext as _
 
-from accounts.errors import Refusal
+from accounts.errors import Conflict, Refusal
 from clusters import errors
 from clusters.errands import enqueue
 from clusters.models import Errand
@@ -29,10 +30,14 @@ log = logging.getLogger(__name__)
 Work = Callable[..., Any]
 
 BEGUN_WITHIN_SECONDS = 20.0
-ENDED_WITHIN_SECONDS = 60.0  # from its beginning: two examinations, with one limit for the requests of each
+ENDED_WITHIN_SECONDS = 100.0  # from its beginning; the worker ends a task after 120
 LOOK_EVERY_SECONDS = 0.05
 KEPT = timedelta(hours=1)
 _works: dict[str, Work] = {}
+
+
+class NoAnswer(errors.ClusterUnavailable):
+    """No answer of a worker: the cluster rejected nothing, and may not have been asked."""
 
 
 def register(name: str, work: Work) -> None:
@@ -46,32 +51,60 @@ def is_for_others() -> bool:
 
 
 def ask(name: str, **arguments: Any) -> Any:
-    """Return what the errand returns; raises ClusterUnavailable if no worker answers in time."""
+    """Return what the errand returns; raises NoAnswer if no worker answers in time."""
     if not is_for_others():
         return _works[name](**arguments)
     with transaction.atomic(durable=True):  # the worker sees it only once it is committed
-        Errand.objects.filter(made_at__lt=timezone.now() - KEPT).delete()
         row = Errand.objects.create(name=name, arguments=arguments, language=translation.get_language() or "")
         enqueue.run(row.pk)
-    return _answer(_waited_for(row))
+    answer = _waited_for(row)
+    Errand.objects.filter(pk=row.pk).delete()  # its arguments may hold an encrypted kubeconfig
+    return _answer(answer)
+
+
+def forget_old(**_signal: Any) -> None:
+    """Delete errands whose answer nobody read."""
+    Errand.objects.filter(made_at__lt=Now() - KEPT).delete()
+
+
+def conflict(error: errors.ClusterError) -> Conflict:
+    """Return the refusal of an admin's action that a cluster rejected, or that no worker did."""
+    if isinstance(error, NoAnswer):
+        hint = _("Try again in a minute. If that fails too, check Berth's workers.")
+        return Conflict("worker_silent", error.message, hint)
+    text = _("The cluster rejected it: %(why)s") % {"why": error.message}
+    return Conflict("cluster_refused", text, _("Check the cluster, then try again."))
 
 
 def _waited_for(row: Errand) -> dict[str, Any]:
     """Return the answer. The connection is given back between two looks: others may need it."""
     since, begun = time.monotonic(), False
     while True:
-        now: dict[str, Any] = dict(
-            Errand.objects.filter(pk=row.pk).values("began_at", "answer").first() or {}
-        )
-        if isinstance(answer := now.get("answer"), dict):
-            return answer
-        if now.get("began_at") and not begun:
+        now = Errand.objects.filter(pk=row.pk).values("began_at", "answer").first()
+        if now is None:
+            raise NoAnswer(_("The answer of Berth's worker is gone. Check whether it was done."))
+        if isinstance(now["answer"], dict):
+            return now["answer"]
+        if now["began_at"] and not begun:
             since, begun = time.monotonic(), True
-        is_late = time.monotonic() - since > (ENDED_WITHIN_SECONDS if begun else BEGUN_WITHIN_SECONDS)
-        if is_late and (begun or Errand.objects.filter(pk=row.pk, began_at=None).delete()[0]):
-            raise errors.ClusterUnavailable(_("No worker of Berth answered. Is one running?"))
+        limit = ENDED_WITHIN_SECONDS if begun else BEGUN_WITHIN_SECONDS
+        if time.monotonic() - since > limit:
+            _give_up(row, begun=begun, seconds=int(limit))
         connection.close()
         time.sleep(LOOK_EVERY_SECONDS)
+
+
+def _give_up(row: Errand, *, begun: bool, seconds: int) -> None:
+    """Raise NoAnswer, unless a worker begins it just now. What was not begun is not done later."""
+    if begun:
+        text = _("Berth's worker has not finished within %(seconds)d seconds. It may still do so.")
+        raise NoAnswer(text % {"seconds": seconds})
+    if Errand.objects.filter(pk=row.pk, began_at=None).delete()[0]:
+        text = _(
+            "No worker of Berth began it within %(seconds)d seconds: all are busy, or none is running. "
+            "Nothing was done."
+        )
+        raise NoAnswer(text % {"seconds": seconds})
 
 
 def _answer(told: dict[str, Any]) -> Any:
@@ -80,7 +113,7 @@ def _answer(told: dict[str, Any]) -> Any:
     if "cluster" in told:
         raise _kind(errors.ClusterError, told["kind"])(*told["cluster"])
     if "failed" in told:
-        raise errors.ClusterUnavailable(_("It failed in Berth's worker. Its log says why."))
+        raise NoAnswer(_("It failed in Berth's worker. Its log says why."))
     return told["done"]
 
 
@@ -97,7 +130,7 @@ def run(errand_id: UUID) -> None:
     """Do an errand once, in the worker. One that nobody waits for any more, or that was begun, is left alone."""
     rows = Errand.objects.filter(pk=errand_id, began_at=None)
     row = rows.first()
-    if row is None or not rows.update(began_at=timezone.now()):
+    if row is None or not rows.update(began_at=Now()):
         return
     with translation.override(row.language or None):
         answer = _done(row)

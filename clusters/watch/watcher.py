@@ -30,6 +30,7 @@ from clusters.watch import beside
 from clusters.watch.announcements import Announcements, send_signal
 from clusters.watch.beside import Beside
 from clusters.watch.changes import Changes
+from clusters.watch.granting import Granting
 from clusters.watch.networks import Networks
 from clusters.watch.reachability import Probe
 from clusters.watch.skipping import Unread, reading, skip_on_error
@@ -236,11 +237,12 @@ class ClusterWatch:
         self._beside: list[Beside] = [begin(cluster, self.mirror) for begin in beside.made]
         self._changes = Changes(cluster)
         self._own = [Probe(cluster, announcements), PodMetrics(cluster), Networks(cluster)]
+        self._own.append(Granting(cluster, partial(self.listed, "RoleBinding")))
         self._threads = [
             KindThread(self, self._follower(kind, handler.keep, labels), handler)
             for kind, handler, labels in self._handlers()
         ]
-        self._unlisted = {thread.follower.kind for thread in self._threads}
+        self._unlisted = {"RoleBinding", *(thread.follower.kind for thread in self._threads)}
 
     def _handlers(self) -> Iterator[tuple[str, Handler, dict[str, str] | None]]:
         ours = instance_selector()

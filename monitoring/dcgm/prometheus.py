@@ -99,9 +99,16 @@ class Prometheus:
         return bytes(content)
 
 
+# Whoever could write the cluster's row would be sent the account or the environment of the part that asks.
+OWN_FOLDERS = (Path("/var/run/secrets/kubernetes.io"), Path("/run/secrets/kubernetes.io"), Path("/proc"))
+
+
 def _authorization(token_path: str) -> dict[str, str]:
     if not token_path:
         return {}
+    real = Path(token_path).resolve()
+    if any(real.is_relative_to(folder) for folder in OWN_FOLDERS):
+        raise NoAnswer(_("The file of Prometheus' token must not be one of Berth's own credentials."))
     try:
         with Path(token_path).open(errors="replace") as file:
             token = file.read(LONGEST_TOKEN + 1).strip()

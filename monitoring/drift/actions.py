@@ -43,7 +43,10 @@ from .words import why_not_accept, why_not_delete, why_not_recreate
 def do(verb: str, actor: Actor, finding: Finding) -> bool:
     """Do one of DOERS, in the worker if this is web: the look at the cluster before it needs an account, too."""
     asked = {"verb": verb, "finding_id": str(finding.pk), "user_id": str(actor.user.pk)}
-    return bool(running.ask("monitoring.drift", **asked, address=audit.client_address.get()))
+    try:
+        return bool(running.ask("monitoring.drift", **asked, address=audit.client_address.get()))
+    except ClusterError as error:
+        raise running.conflict(error) from None
 
 
 def do_for(*, verb: str, finding_id: str, user_id: str, address: str | None) -> bool:
@@ -190,8 +193,7 @@ def admin_action(
         audit.record(actor, f"drift.{verb}", target=finding, tenant=tenant, data=data)
         yield api
     except ClusterError as error:
-        text = _("The cluster rejected it: %(why)s") % {"why": error.message}
-        raise Conflict("cluster_refused", text, _("Check the cluster, then try again.")) from None
+        raise running.conflict(error) from None
     if is_over:
         now = timezone.now()
         Finding.objects.filter(pk=finding.pk, resolved_at__isnull=True).update(

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.models import Tenant
 from clusters.api import Api
-from clusters.errors import ClusterUnavailable
+from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.labels import JOB, WORKSPACE, instance_selector
 from clusters.models import Cluster, Installation
 from clusters.pods.ends import end_proven, remove_finalizer
@@ -54,7 +54,7 @@ def survey(cluster: Cluster, api: Api) -> SurveyResult:
     seen = SurveyResult(moving={row.id for row in rows.values() if row.state == State.MOVES})
     held: list[dict[str, Any]] = []
     jobs = of_jobs.namespaces_of(cluster)
-    found = list(drift(rows, namespaces(), things(api, seen, held), other_claims(cluster), jobs))
+    found = list(drift(rows, namespaces(), things(cluster, api, seen, held), other_claims(cluster), jobs))
     seen.moving |= moved(cluster, rows, {one.workspace for one in found if one.workspace})
     seen.found = check_against_other_rows(cluster, [one for one in found if one.workspace not in seen.moving])
     remove_finalizers_of_unowned_pods(held, api)
@@ -104,12 +104,14 @@ def other_claims(cluster: Cluster) -> frozenset[str]:
     return frozenset([*map(claim_name, pools), *of_volumes])
 
 
-def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator[Thing]:
+def things(cluster: Cluster, api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator[Thing]:
     """Yield all objects of this installation. Add deleted pods that only our finalizer keeps to `held`."""
     end = time.monotonic() + MOST_SECONDS
+    spaces: list[str] = []
     of_tests = {validation.own_namespace(), *proof.namespaces(Installation.current_id())}
     for kind in KINDS:
-        for body in api.each(kind, labels=instance_selector(), metadata_only=kind in METADATA_ONLY):
+        within = spaces if kind == "Secret" and cluster.secret_accounts else None
+        for body in bodies_of(kind, within, api):
             if time.monotonic() > end:
                 raise ClusterUnavailable(f"Its objects were not read within {MOST_SECONDS:.0f} seconds.")
             seen.objects += 1
@@ -117,9 +119,28 @@ def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator
                 continue  # tests of GPUs and of isolation end and are removed by themselves
             if serves_files(body):
                 continue
+            if kind == "Namespace":
+                spaces.append(body["metadata"]["name"])
             if kind == "Pod" and body["metadata"].get("deletionTimestamp") and end_proven(body):
                 held.append(body)
             yield thing_of(body)
+
+
+def bodies_of(kind: str, within: list[str] | None, api: Api) -> Iterator[dict[str, Any]]:
+    """Yield the installation's objects of a kind: of the cluster, or `within` namespaces in which alone it is granted.
+
+    One without the right is passed over: doctor names it, and the watcher binds it within minutes.
+    """
+    options: dict[str, Any] = {"labels": instance_selector(), "metadata_only": kind in METADATA_ONLY}
+    if within is None:
+        yield from api.each(kind, **options)
+        return
+    for namespace in within:
+        try:
+            yield from api.each(kind, namespace=namespace, **options)
+        except ClusterRefused as refused:
+            if refused.status != 403:
+                raise
 
 
 def serves_files(body: dict[str, Any]) -> bool:

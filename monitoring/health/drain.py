@@ -111,8 +111,7 @@ def admin_action(actor: Actor, node: Node, verb: str, data: dict[str, Any] | Non
     try:
         yield
     except ClusterError as error:
-        text = _("The cluster rejected it: %(why)s") % {"why": error.message}
-        raise Conflict("cluster_refused", text, _("Check the cluster, then try again.")) from None
+        raise running.conflict(error) from None
 
 
 def _close(actor: Actor, node: Node, why: str) -> bool:

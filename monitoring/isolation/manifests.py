@@ -42,7 +42,9 @@ def place(side: str, cluster: Cluster, instance: UUID, *, policed: bool) -> list
     """Return what a tenant gets before its first pod; if not `policed`, with a NetworkPolicy that allows all."""
     bodies = tenancy.objects(tenant(side, instance), cluster, instance, {})
     return [
-        body | {"spec": OPEN} if body["kind"] == "NetworkPolicy" and not policed else body for body in bodies
+        body | {"spec": OPEN} if body["kind"] == "NetworkPolicy" and not policed else body
+        for body in bodies
+        if body["kind"] != "RoleBinding"  # no Secret is written there
     ]
 
 

@@ -46,6 +46,9 @@ class PoolForm(forms.ModelForm[Pool]):
             self.fields[name].widget.attrs |= {"rows": 3, "spellcheck": "false"}
             as_in = _("As in %(example)s.") % {"example": example}
             self.fields[name].help_text = f"{self.fields[name].help_text} {as_in}".strip()
+        self.fields["match_gpu_memory_mib"].help_text = _(
+            "GPUs report less than they are sold as: 79 finds cards of 80 GB, 39 those of 40 GB, 22 those of 24 GB."
+        )
         if products := sorted(known_products()):
             text = _("As GPU Feature Discovery names it. There are: %(names)s.")
             self.fields["match_product"].help_text = text % {"names": _(", ").join(products)}

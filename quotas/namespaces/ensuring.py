@@ -8,6 +8,7 @@ from uuid import UUID
 
 from accounts.models import Tenant
 from clusters import labels
+from clusters.isolation import granting
 from clusters.labels import HASH
 from clusters.mirror import Mirror
 from clusters.models import Cluster
@@ -51,4 +52,6 @@ def ensure(objects: Sequence[dict[str, Any]], instance: UUID, mirror: Mirror) ->
         mirror.apply({**namespace, "metadata": unmarked})
     for body in inside:
         mirror.apply(body)
+    if any(body["kind"] == "RoleBinding" for body in inside):
+        granting.wait(name, mirror.api)
     mirror.apply(namespace)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from accounts.models import Tenant
 from clusters import labels
+from clusters.isolation import granting
 from clusters.isolation.networks import known
 from clusters.labels import HASH, digest_of
 from clusters.models import Cluster
@@ -52,6 +53,8 @@ def objects(
         named("v1", "LimitRange", "berth", spec={"limits": [DEFAULT_LIMITS]}),
         named("networking.k8s.io/v1", "NetworkPolicy", "berth", spec=network_policy(cluster)),
     ]
+    if cluster.secret_accounts:
+        inside.append(granting.role_binding(cluster, tenant.namespace, common))
     if ceilings:
         hard = {key: str(amount) for key, amount in sorted(ceilings.items())}
         inside.append(named("v1", "ResourceQuota", "berth", spec={"hard": hard}))

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 
 from clusters.nodes.node_labels import PRODUCT
+from clusters.own_place import is_inside
 from quotas import sharing
 from quotas.models import Pool
 from quotas.pools.selection import CAPABILITY
@@ -88,7 +90,7 @@ def _pods(pool: Pool) -> Iterator[tuple[str, str]]:
         yield "image_pull_secrets", _('Write names of Secrets as in ["registry", "mirror"].')
     if pool.runtime_class and not OBJECT.fullmatch(pool.runtime_class):
         yield "runtime_class", _("Not a name of a RuntimeClass, as in nvidia.")
-    if pool.driver_path and (text := path_fault(pool.driver_path)):
+    if pool.driver_path and (text := path_fault(pool.driver_path) or admission_fault(pool)):
         yield "driver_path", text
 
 
@@ -146,6 +148,18 @@ def path_fault(path: str) -> str:
     if len(parts) < 3 or any(within(path, place) or within(place, path) for place in NO_DRIVER_IN):
         return _("All workspaces of the pool could read this folder of the node. Name the driver's own.")
     return ""
+
+
+def admission_fault(pool: Pool) -> str:
+    """Return a sentence if deploy/kubernetes/admission.yaml would refuse volumes of the driver's folder."""
+    folders = settings.DRIVER_FOLDERS if is_inside(pool.cluster) else []
+    if not folders or any(within(pool.driver_path, folder) for folder in folders):
+        return ""
+    text = _(
+        "The cluster's policies let Berth use only folders in %(folders)s. Use one of these, or add yours: "
+        "driverFolders in the chart's values."
+    )
+    return text % {"folders": ", ".join(folders)}
 
 
 def within(path: str, folder: str) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from django.core.management import call_command
 from django.test import Client
 
 from accounts.models import AuditEntry, Tenant, User
@@ -85,6 +87,10 @@ def test_a_portal_without_a_worker_says_so(admin: Client, monkeypatch: pytest.Mo
     assert [page.status_code, "No worker answers." in text_of(page)] == [200, True]
     cluster.refresh_from_db()
     assert cluster.doctor_failures == {"nodes": 2}
+    out = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("doctor", stdout=out)
+    assert "No worker answers." in out.getvalue()
 
 
 def test_the_doctors_page_finds_planted_faults(admin: Client, api: Api, kubeconfig: str) -> None:

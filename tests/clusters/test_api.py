@@ -103,9 +103,8 @@ def test_a_watch_begins_where_a_list_ended(api: Api, namespace: str) -> None:
 
 
 # Kinds that are never listed, or that not every cluster has: a trial's nodes report no drivers.
-ELSEWHERE = {"SelfSubjectAccessReview", "CSINode"} | {
-    kind.name for kind in KINDS.values() if kind.group == KUEUE
-}
+REVIEWS = {"SelfSubjectAccessReview", "SelfSubjectReview", "SubjectAccessReview"}
+ELSEWHERE = REVIEWS | {"CSINode"} | {kind.name for kind in KINDS.values() if kind.group == KUEUE}
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - ELSEWHERE))

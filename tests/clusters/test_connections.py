@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from accounts.credentials.secrets import encrypt
 from clusters.connections import api_for, connect
 from clusters.errors import ClusterMisconfigured
 from clusters.models import Cluster
@@ -112,3 +113,15 @@ def test_a_forked_child_makes_its_own(tmp_path: Path) -> None:
     if child == 0:
         os._exit(0 if api_for(row) is not first else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    "user", [{"exec": {"command": "id"}}, {"tokenFile": "/var/run/secrets/token"}], ids=["program", "file"]
+)
+def test_a_row_that_somebody_wrote_runs_no_program_and_reads_no_file(
+    tmp_path: Path, user: dict[str, Any]
+) -> None:
+    text = Path(kubeconfig(tmp_path, user)).read_text()
+    row = Cluster(slug="lab", connection="pasted", kubeconfig=encrypt(text))
+    with pytest.raises(ClusterMisconfigured):
+        connect(row)

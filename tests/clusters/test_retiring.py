@@ -67,6 +67,15 @@ def test_a_pod_can_end_without_berth_and_its_files_stay(
     assert api.get("PersistentVolumeClaim", namespace, "home") is not None
 
 
+def test_a_cluster_that_cannot_be_asked_does_not_hold_up_the_others(
+    cluster: Cluster, api: Api, held: Any, namespace: str
+) -> None:
+    Cluster.objects.create(slug="away", name="Away", connection="kubeconfig", kubeconfig_path="/absent")
+    with pytest.raises(CommandError, match=r"\Aaway: "):
+        retire("--apply")
+    assert finalizers(api, namespace) == []
+
+
 def test_it_refuses_while_a_worker_could_make_new_pods(
     cluster: Cluster, api: Api, held: Any, namespace: str
 ) -> None:

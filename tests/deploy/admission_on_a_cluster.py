@@ -1,4 +1,4 @@
-"""Try the cases of test_admission.py on a real API server: `python -m tests.deploy.admission_on_a_cluster KUBECONFIG`.
+"""Try the cases of admission_cases.py on a real API server: `python -m tests.deploy.admission_on_a_cluster KUBECONFIG`.
 
 The kubeconfig's user has to be an admin. The requests are made as an account of the namespace berth that may do
 everything by RBAC, so what is refused is refused by deploy/kubernetes/admission.yaml.
@@ -13,10 +13,9 @@ import time
 from typing import Any
 
 from clusters.kinds import KINDS
-from tests.deploy.test_admission import LET_IN, PODS, REFUSED
-from tests.shared.admission import BERTH, MANIFEST, TENANT, Body, Request
+from tests.deploy.admission import BERTH, MANIFEST, TENANT, Body, Request
+from tests.deploy.admission_cases import LET_IN, PODS, REFUSED
 
-ACCOUNT = "system:serviceaccount:berth:stolen"
 SPACE = "berth-loose"  # a tenant's, without Pod Security, which would refuse some cases before the policies are asked
 
 
@@ -51,14 +50,14 @@ class Cluster:
             ),
         ):
             self.ask("apply", "-f", "-", body=body)
-        self.ask("create", "clusterrolebinding", "stolen", "--clusterrole=cluster-admin", f"--user={ACCOUNT}")
+        self.ask("create", "clusterrolebinding", "stolen", "--clusterrole=cluster-admin", f"--user={BERTH}")
         _done, said = self.ask("apply", "-f", str(MANIFEST))
         print(said)
         time.sleep(5)  # a policy is in force some moments after it was made
 
     def attempt(self, request: Request) -> tuple[bool, str]:
         """Make what is there before as an admin, do the request as Berth, and remove what is left."""
-        user = ACCOUNT if request.user == BERTH else request.user
+        user = request.user
         space = SPACE if request.space.items() >= TENANT.items() else "default"
         there, wanted = self.placed(request.before, space), self.placed(request.body, space)
         first = there or wanted or {}

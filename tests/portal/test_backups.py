@@ -19,8 +19,8 @@ from django.db import connection
 from django.test import override_settings
 
 from accounts.models import Tenant, User
-from portal import backups
 from portal.channel_layer import connection_parameters
+from portal.management import backups
 from storage.models import Volume
 from tests.portal.isolation import make_stage
 from tests.shared.log_rows import make_stream, write

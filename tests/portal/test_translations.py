@@ -33,6 +33,8 @@ NAMES = {
 }
 SHOWN_ATTRIBUTES = re.compile(r'\b(?:title|alt|placeholder|aria-label)="([^"]*)"')
 HIDDEN = re.compile(r"<(code|kbd|pre|script|style|svg|title)\b.*?</\1>", re.DOTALL)
+ATTRIBUTE = re.compile(r'[a-z-]+="[^"]*"')  # outside of its tag, where a block fills it
+OF_CLASSES = ("page_class", "coltype", "bodyclass")  # blocks that hold names of CSS classes
 TAG = re.compile(r"""<(?:[^>"]|"[^"]*")*>""")
 
 
@@ -43,18 +45,22 @@ def test_no_template_speaks_english_alone() -> None:
 
 def untranslatable(source: str) -> list[str]:
     """Return the words of a template that nothing translates."""
-    shown, inside = "", False
+    shown, inside, blocks = "", False, list[str]()
     for token in Lexer(source).tokenize():
         first = token.contents.split()[0] if token.contents.split() else ""
         if token.token_type == TokenType.BLOCK and first in ("blocktranslate", "blocktrans"):
             inside = True
         elif token.token_type == TokenType.BLOCK and first in ("endblocktranslate", "endblocktrans"):
             inside = False
-        elif token.token_type == TokenType.TEXT and not inside:
+        elif token.token_type == TokenType.BLOCK and first == "block":
+            blocks.append(token.contents.split()[1])
+        elif token.token_type == TokenType.BLOCK and first == "endblock":
+            blocks.pop()
+        elif token.token_type == TokenType.TEXT and not inside and not (blocks and blocks[-1] in OF_CLASSES):
             shown += token.contents
         elif token.token_type == TokenType.VAR:
             shown += "…"
     attributes = SHOWN_ATTRIBUTES.findall(shown)
-    plain = TAG.sub("\n", HIDDEN.sub("\n", shown.replace("&nbsp;", " "))).split("\n")
+    plain = ATTRIBUTE.sub("", TAG.sub("\n", HIDDEN.sub("\n", shown.replace("&nbsp;", " ")))).split("\n")
     pieces = (piece.strip(" ·…():,./×–\t") for piece in [*attributes, *plain])
     return [piece for piece in pieces if re.search(r"[A-Za-z]", piece) and piece not in NAMES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections import Counter
@@ -91,7 +92,7 @@ def take_task() -> str | None:
         row = OrmQ.objects.select_for_update(skip_locked=True).order_by("pk").first()
         if row is None:
             return None
-        pool: str = row.task["args"][0]
+        pool: str = json.loads(row.payload)["args"][0]
         row.delete()
         return pool
 

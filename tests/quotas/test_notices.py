@@ -58,7 +58,7 @@ def test_a_change_in_the_admin_notifies(cast: Cast) -> None:
         "weight": 1,
     }
     client.post(reverse("admin:quotas_quota_change", args=[quota.pk]), form)
-    limits = {"tenant": cast.demo.pk, "cpu_millicores": 8000}
+    limits = {"tenant": cast.demo.pk, "cpu_millicores": 8}
     client.post(reverse("admin:quotas_tenantlimit_add"), limits)
     assert read_by(cast.alice) == [
         "The limits of Demo were changed. CPU: 8 at most; there was no limit before.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -226,8 +227,8 @@ def test_the_pass_is_a_task_of_the_worker(stage: Stage) -> None:
 
     stage.request()
     [queued] = OrmQ.objects.all()
-    task = queued.task
-    assert (task["func"], task["args"]) == ("quotas.tasks.admission_pass", (str(stage.pool.pk),))
+    task = json.loads(queued.payload)
+    assert (task["func"], task["args"]) == ("quotas.tasks.admission_pass", [str(stage.pool.pk)])
 
 
 def forget(enqueued: list[str]) -> None:

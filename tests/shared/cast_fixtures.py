@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from devcluster.testing.cluster import running
-from tests.own_rights import OwnRights
+from tests.own_rights import OwnRights, bind
 
 if TYPE_CHECKING:
     from clusters.api import Api
@@ -74,6 +74,7 @@ def house(cast: Cast, played_cluster: Path, own_rights: Path) -> Iterator[Cast]:
     from tests.shared.driving import api_of_admin, clear_away, move_to_a_real_node
 
     cast.cluster.kubeconfig_path = str(own_rights)
+    bind(cast.cluster)
     cast.cluster.save()
     if "BERTH_TEST_KUBECONFIG" in os.environ:
         move_to_a_real_node(cast)

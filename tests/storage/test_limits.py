@@ -238,7 +238,7 @@ def test_an_admin_who_lowers_a_limit_below_its_use_is_asked_first(
     limit(cast)
     row = TenantLimit.objects.get()
     path = f"/admin/quotas/tenantlimit/{row.pk}/change/"
-    page = browser(cast.admin).post(path, {"tenant": str(row.tenant_id), name: mib})
+    page = browser(cast.admin).post(path, {"tenant": str(row.tenant_id), name: mib // GIB})
     row.refresh_from_db()
     assert getattr(row, name) == (None if said else mib)
     assert [text for text in said if text not in text_of(page)] == []

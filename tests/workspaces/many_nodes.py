@@ -22,7 +22,7 @@ from devcluster.testing.kube import Kube
 from quotas import sharing
 from quotas.models import Pool, Quota
 from tests.cast import Cast
-from tests.own_rights import OwnRights
+from tests.own_rights import OwnRights, bind
 from tests.played_nodes import announced
 from tests.shared.driving import api_of_admin, drive, in_phase
 from tests.workspaces.specs import spec
@@ -80,6 +80,7 @@ class House:
         self.cast, self.api, self.kube = cast, api_of_admin(kubeconfig), Kube(kubeconfig)
         self._foreign: list[str] = []
         cast.cluster.kubeconfig_path = str(own_rights)
+        bind(cast.cluster)
         cast.cluster.save()
         for tenant in (cast.demo, cast.second):
             tenant.slug = f"{tenant.slug}-{uuid4().hex[:8]}"

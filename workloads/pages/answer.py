@@ -47,6 +47,8 @@ def live_answer(actor: Actor, tenant: Tenant, form: WorkloadForm, root: str) -> 
         return context
     if form.size_faults:
         return context | {"fault": form.size_faults[0]}
+    if form["image_reference"].value() and (faults := form.errors.get("image_reference")):
+        return context | {"fault": faults[0]}
     asked = form.size()
     pools = found(tenant, form.needed(), form.pool_nodes) if form.finds else []
     try:

@@ -16,6 +16,7 @@ from accounts.rest.schema import answers
 from accounts.rest.serializers import StrictSerializer
 from accounts.rest.views import checked
 from workloads.figures import moment
+from workspaces import access
 from workspaces.models import Share, ShareRole
 from workspaces.runs import sharing
 
@@ -60,7 +61,9 @@ class SharesView(OneWorkspaceView):
         responses=answers({200: SharesShape}, 404),
     )
     def get(self, request: Request, id: UUID) -> Response:
-        rows = sharing.shares_of(self.actor, self.workspace)
+        access.require_log(self.actor, self.workspace)
+        manages = access.may_manage(self.actor, self.workspace)
+        rows = sharing.shares_of(self.actor, self.workspace, manages=manages)
         return Response({"results": [share_json(row) for row in rows], "next": None})
 
     @extend_schema(

@@ -72,6 +72,7 @@ def workspace_page(
     request: HttpRequest, workspace: Workspace, tab: str, *, status: int = 200, **more: Any
 ) -> HttpResponse:
     actor = actor_of(request)
+    may = what_may(actor, workspace, role_in(actor, workspace.tenant))
     events = list(workspace.events.order_by("-number")[:EVENTS_SHOWN])
     context: dict[str, Any] = {
         "section": "workspaces",
@@ -79,7 +80,7 @@ def workspace_page(
         "workspace": workspace,
         "shown": workspace_json(workspace, actor),
         "is_own": access.is_own(actor, workspace),
-        "may": what_may(actor, workspace, role_in(actor, workspace.tenant)),
+        "may": may,
         "steps": timeline(workspace, events),
         "start_took": start_took(workspace, events),
         "raw": (workspace.failure or {}).get("data", {}).get("raw", ""),
@@ -88,15 +89,15 @@ def workspace_page(
         "app_form": AppForm(),
         "share": access.share_of(actor, workspace),
         "share_form": ShareForm(),
-        "schedule": schedule.of(workspace) if access.may_read_log(actor, workspace) else None,
+        "schedule": schedule.of(workspace) if may["logs"] else None,
     }
-    if tab == "settings" and context["may"]["share"]:
+    if tab == "settings" and may["share"]:
         zone = timezone.get_current_timezone_name()
         context["schedule_form"] = ScheduleForm(None, context["schedule"], zone)
         turn = schedule.next_turn(context["schedule"], workspace) if context["schedule"] else None
         context["next_turn"] = turn and (turn.at, str(turn.act))
-    if access.may_read_log(actor, workspace) and not workspace.deleted_at:
-        context["shares"] = sharing.shares_of(actor, workspace)
+    if may["logs"] and not workspace.deleted_at:
+        context["shares"] = sharing.shares_of(actor, workspace, manages=may["revoke"])
     context |= what_waits(workspace) if context["is_own"] else {}
     if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
         context["place_at_stake"] = place_at_stake(workspace)
@@ -111,7 +112,7 @@ def workspace_page(
     if tab == "activity" and not is_refresh:
         claims = Claim.objects.in_bulk({event.run for event in events if event.run})
         context["runs"] = by_run([(event, event_json(event)) for event in events], claims)
-    if tab == "logs" and context["may"]["logs"] and not is_refresh:
+    if tab == "logs" and may["logs"] and not is_refresh:
         api = reverse("api-v1:workspace-logs", args=[workspace.pk])
         context["log"] = Panel(request, workspace.pk, socket=f"/ws/workspaces/{workspace.pk}/logs/", api=api)
     if tab == "settings":

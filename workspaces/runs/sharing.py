@@ -26,8 +26,6 @@ from workspaces import enqueue
 from workspaces.access import (
     LAUNCHES,
     may_launch,
-    may_manage,
-    require_log,
     require_manage,
     require_own,
     share_of,
@@ -41,11 +39,10 @@ from . import lifecycle
 MOST_SHARES = 20  # per workspace
 
 
-def shares_of(actor: Actor, workspace: Workspace) -> list[Share]:
+def shares_of(actor: Actor, workspace: Workspace, *, manages: bool) -> list[Share]:
     """Return who has access: all, for those who manage the workspace; for a colleague, their own share alone."""
-    require_log(actor, workspace)
     rows = workspace.shares.filter(given_by=workspace.owner_id).select_related("user")
-    return list(rows if may_manage(actor, workspace) else rows.filter(user=actor.user))
+    return list(rows if manages else rows.filter(user=actor.user))
 
 
 def share(actor: Actor, workspace: Workspace, username: str, role: str) -> tuple[Share, bool]:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from accounts.errors import Refusal
 from clusters.doctor import Finding, Level, by_check, keeping, proving
+from clusters.errors import ClusterUnavailable
 from clusters.models import Cluster
 
 
@@ -44,7 +45,10 @@ class Command(BaseCommand):
         for cluster in clusters:
             if options["prove_isolation"]:
                 self._prove(cluster, options["image"])
-            findings = keeping.examined(cluster)
+            try:
+                findings = keeping.examined(cluster)
+            except ClusterUnavailable as error:
+                findings = keeping.unexamined(error)
             self.stdout.write(f"{cluster.slug}:")
             for name, rows in by_check(findings):
                 self.stdout.write(f"  {name}")

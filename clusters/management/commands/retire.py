@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from accounts.errors import Refusal
 from clusters.connections import connect
+from clusters.errors import ClusterError, ClusterUnavailable
 from clusters.labels import INSTANCE
 from clusters.models import Cluster, Installation
 from clusters.pods import retiring
@@ -38,13 +39,17 @@ class Command(BaseCommand):
                 f"{SILENT_AFTER.seconds} seconds, and repeat this: kubectl -n berth scale --replicas=0 "
                 "deployment/berth-worker deployment/berth-watcher"
             )
+        failed = []
         for cluster in clusters:
             try:
                 self._retire(cluster, apply=options["apply"])
-            except Refusal as refusal:
-                raise CommandError(f"{cluster.slug}: {refusal.message}") from None
+            except (Refusal, ClusterError) as error:
+                failed.append(f"{cluster.slug}: {error.message}")
+        if failed:
+            raise CommandError("\n".join(failed))
 
     def _retire(self, cluster: Cluster, *, apply: bool) -> None:
+        """Raise ClusterError or Refusal if the cluster cannot be asked, or did not all that was asked of it."""
         api = connect(cluster)
         left = retiring.look(api)
         say = self.stdout.write
@@ -56,7 +61,7 @@ class Command(BaseCommand):
             say(f"  {len(left.held)} pods cannot end without Berth; with --apply they can.")
             return
         if still := retiring.let_go(left, api):
-            raise CommandError(f"{cluster.slug}: {still} pods still have Berth's finalizer. Repeat this.")
+            raise ClusterUnavailable(f"{still} pods still have Berth's finalizer. Repeat this.")
         say(f"  {len(left.held)} pods can end without Berth. To delete what is left but the volumes' data:")
         say(f"    kubectl delete namespace -l {INSTANCE}={Installation.current_id()}")
 

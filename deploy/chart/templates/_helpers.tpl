@@ -8,6 +8,18 @@
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag }}{{ end }}
 {{- end -}}
 
+{{/*
+CEL: the request is of one of Berth's accounts. The last name is that of accounts for other clusters (first-run.md), and of
+releases that had one account. Other controllers may have theirs in the same namespace.
+*/}}
+{{- define "berth.byBerth" -}}
+{{- $space := .Release.Namespace -}}
+request.userInfo.username in [
+{{- range list "watcher" "worker" "collector" "web" "ssh-jump" "migrate" "retire" -}}
+'system:serviceaccount:{{ $space }}:berth-{{ . }}', {{ end -}}
+'system:serviceaccount:{{ $space }}:berth']
+{{- end -}}
+
 {{/* Settings of all parts that are no secrets. */}}
 {{- define "berth.settings" -}}
 BERTH_BASE_URL: {{ .Values.baseURL | trimSuffix "/" | quote }}
@@ -16,6 +28,8 @@ BERTH_ALLOWED_HOSTS: {{ join "," (append .Values.extraHosts (printf "berth-web.%
 BERTH_BEHIND_PROXY: "1"
 # Whose X-Forwarded-For is believed: the addresses of your ingress.
 FORWARDED_ALLOW_IPS: {{ join "," .Values.trustedProxies | quote }}
+# Those that admission.yaml lets Berth make volumes of.
+BERTH_DRIVER_FOLDERS: {{ join "," .Values.driverFolders | quote }}
 {{- with .Values.workspaceDomain }}
 BERTH_WORKSPACE_DOMAIN: {{ quote . }}
 {{- end }}

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal import backups
+from portal.management import backups
 
 
 class Command(BaseCommand):

@@ -160,7 +160,7 @@ def test_a_tick_once_an_hour_enqueues_the_upkeep(immediate: None, monkeypatch: p
         assert OrmQ.objects.count() == count
     (queued,) = OrmQ.objects.all()
     monkeypatch.undo()
-    import_string(queued.task["func"])()
+    import_string(json.loads(queued.payload)["func"])()
     assert partitions.partitions()[-1].since == month_of(timezone.now(), partitions.AHEAD + 1)
 
 

@@ -19,6 +19,13 @@ class TestRights:
             (finding,) = said(rights.rights, Said(groups=tuple(ADDITIONS)), connection=connection)
             assert finding == ("ok", f"Berth has all {count} permissions that it needs.")
 
+    def test_the_account_of_an_earlier_version_is_named_while_it_has_rights(self) -> None:
+        api = Said(groups=tuple(ADDITIONS), has_earlier_account=True)
+        assert levels(said(rights.rights, api)) == ["ok", "warn"]
+        assert levels(said(rights.rights, api, connection="kubeconfig")) == [
+            "ok"
+        ]  # it may be the one in use there
+
     def test_what_is_not_installed_needs_no_right(self) -> None:
         denied = ("list ipaddresspools",)
         assert levels(said(rights.rights, Said(denied=denied))) == ["ok"]
@@ -26,11 +33,11 @@ class TestRights:
         assert findings == [("fail", "Berth is not allowed to list ipaddresspools.")]
 
     def test_each_missing_one_is_named(self) -> None:
-        findings = said(rights.rights, Said(denied=("patch secrets", "create secrets", "watch nodes")))
+        findings = said(rights.rights, Said(denied=("patch services", "create services", "watch nodes")))
         assert findings == [
             ("fail", "Berth is not allowed to watch nodes."),
-            ("fail", "Berth is not allowed to create, patch secrets."),
-            ("fail", "Berth is not allowed to create, patch secrets."),
+            ("fail", "Berth is not allowed to create, patch services."),
+            ("fail", "Berth is not allowed to create, patch services."),
         ]
 
     def test_a_cluster_without_reviews_is_a_warning(self, stub: Stub) -> None:

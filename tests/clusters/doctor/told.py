@@ -14,8 +14,14 @@ class Said:
     """Fake API with given answers: lists by kind, API groups, and denied rights."""
 
     def __init__(
-        self, *, denied: tuple[str, ...] = (), groups: tuple[str, ...] = (), **lists: list[dict[str, Any]]
+        self,
+        *,
+        denied: tuple[str, ...] = (),
+        groups: tuple[str, ...] = (),
+        has_earlier_account: bool = False,
+        **lists: list[dict[str, Any]],
     ) -> None:
+        self.has_earlier_account = has_earlier_account
         self.lists = lists
         self.denied = denied
         self.served = set(groups)
@@ -36,6 +42,8 @@ class Said:
 
     def create(self, body: dict[str, Any]) -> dict[str, Any]:
         asked = body["spec"]["resourceAttributes"]
+        if body["spec"].get("user", "").endswith(":berth"):
+            return {"status": {"allowed": self.has_earlier_account}}
         return {"status": {"allowed": f"{asked['verb']} {asked['resource']}" not in self.denied}}
 
 

@@ -174,3 +174,10 @@ def test_a_label_that_no_column_can_hold_is_left_out(server: Server, text: str) 
 def test_an_impossible_time_is_left_out(server: Server, at: float) -> None:
     server.told = {UTIL: [Series(labels(SECOND), [(at, 7.0), (NOW, 9.0)])]}
     assert [series.samples for series in asked(server.url)] == [[(NOW, 9.0)]]
+
+
+@pytest.mark.parametrize(
+    "path", ["/proc/self/environ", "/tmp/../var/run/secrets/kubernetes.io/serviceaccount/token"]
+)
+def test_berths_own_credentials_are_sent_to_nobody(path: str) -> None:
+    assert "own credentials" in why("https://127.0.0.1:1", path)

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from clusters.errands import running
 from monitoring.models import Finding, Look
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
@@ -41,6 +42,19 @@ def test_the_list_shows_what_is_open_and_other_states_when_asked(cast: Cast, cli
     assert not any(name in text for name in ("accepted-one", "over-one", "new-one"))
     for state, name in (("accepted", "accepted-one"), ("over", "over-one"), ("new", "new-one")):
         assert name in text_of(client.get(PAGE, {"state": state}))
+
+
+def test_rows_that_no_worker_did_are_said_each(
+    cast: Cast, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_name: str, **_arguments: Any) -> None:
+        raise running.NoAnswer("Nobody did it.")
+
+    rows = [finding(cast, "unwanted", name=name) for name in ("left-1", "left-2")]
+    page = preview(client, PAGE, "delete_object", *rows)
+    monkeypatch.setattr(running, "ask", silent)
+    text = text_of(confirm(client, PAGE, page))
+    assert text.count("Nobody did it.") == 2 and "The cluster rejected it" not in text
 
 
 def test_each_action_says_what_it_will_do_or_why_not(cast: Cast, client: Client) -> None:

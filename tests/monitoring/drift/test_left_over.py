@@ -11,6 +11,7 @@ import pytest
 from accounts.errors import Conflict, NotAllowed
 from accounts.models import AuditEntry
 from clusters.api import Api
+from clusters.isolation import granting
 from devcluster.testing.waiting import until
 from monitoring.drift import actions
 from monitoring.models import Finding
@@ -25,8 +26,9 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def namespace(house: Cast, api: Api) -> str:
-    """Create the tenant's namespace as if by hand: with our label, but without the fences."""
+    """Create the tenant's namespace as if by hand: with our label and right, but without the fences."""
     api.apply(bare_namespace(house.demo.namespace))
+    api.apply(granting.role_binding(house.cluster, house.demo.namespace, {}))
     return house.demo.namespace
 
 

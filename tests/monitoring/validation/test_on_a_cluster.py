@@ -18,6 +18,7 @@ from monitoring.drift.survey import survey
 from monitoring.models import Validation
 from monitoring.validation import manifests, queries, starting, steps, words
 from tests.cast import Cast
+from tests.own_rights import bind
 
 pytestmark = pytest.mark.django_db
 
@@ -74,6 +75,7 @@ def test_a_working_gpu_passes_and_its_job_is_deleted(house: Cast, api: Api) -> N
     gone = job(row, api)
     assert gone is None or gone["metadata"].get("deletionTimestamp")  # type: ignore[index]
     assert AuditEntry.objects.get().action == "cluster.validate"
+    bind(house.cluster)
     assert survey(house.cluster, api).found == []  # its namespace is no drift
 
 

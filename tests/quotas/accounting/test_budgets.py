@@ -17,7 +17,7 @@ from accounts.errors import Invalid, NotAllowed
 from accounts.models import AuditEntry
 from accounts.notices import words
 from accounts.notices.models import Notice
-from portal import task_broker
+from portal.queue import broker
 from quotas import admission, enqueue, reasons, tasks
 from quotas.accounting import budgets, ledger, spending
 from quotas.accounting.hours import hours
@@ -356,7 +356,7 @@ def test_a_new_worker_enqueues_a_check(stage: Stage, monkeypatch: pytest.MonkeyP
     """The previous worker may have died after it set a run's end and before it stopped the run."""
     looks: list[str] = []
     monkeypatch.setattr(enqueue, "look_at_spending", lambda: looks.append("a look"))
-    task_broker.began.send(sender=None)
+    broker.began.send(sender=None)
     assert looks == ["a look"]
 
 

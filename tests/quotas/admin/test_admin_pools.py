@@ -70,6 +70,7 @@ def test_the_products_that_there_are_stand_beside_the_field(stage: Stage, admin:
     stage.node("mig-1", labels={"nvidia.com/gpu.product": "NVIDIA-H100-MIG-1g.10gb-SHARED"})
     page = text_of(admin.get(f"{POOLS}add/"))
     assert f"There are: {PRODUCT}, NVIDIA-H100." in page
+    assert "79 finds cards of 80 GB" in page  # their label says 79.6 GiB
 
 
 def test_a_flavor_is_of_a_size_that_its_pool_gives(stage: Stage, admin: Client) -> None:

@@ -100,6 +100,18 @@ def test_what_works_is_let_through(values: dict[str, Any]) -> None:
     assert faults(Pool(cluster=Cluster(), **values)) == {}
 
 
+@pytest.mark.parametrize(
+    ("path", "is_let_in"), [("/opt/nvidia", True), ("/optional/nvidia", False), ("/srv/nvidia", False)]
+)
+def test_a_drivers_folder_is_one_that_the_clusters_policies_let_in(
+    settings: Any, path: str, is_let_in: bool
+) -> None:
+    settings.DRIVER_FOLDERS = ["/usr", "/opt"]
+    inside, outside = Cluster(connection="in-cluster"), Cluster(connection="kubeconfig")
+    assert (faults(Pool(cluster=inside, driver_path=path)) == {}) is is_let_in
+    assert faults(Pool(cluster=outside, driver_path=path)) == {}
+
+
 @pytest.mark.parametrize(("field", "values"), BAD)
 def test_what_cannot_work_is_said_at_its_field(field: str, values: dict[str, Any]) -> None:
     found = faults(Pool(cluster=Cluster(), **values))

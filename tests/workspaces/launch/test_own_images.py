@@ -159,6 +159,7 @@ class TestForm:
         page = browser(cast.bob).post("/launch/", FORM | {"image_reference": reference})
         assert (page.status_code, set(page.context["form"].errors)) == (422, {"image_reference"})
         assert 'id="id_image_reference_error"' in page.content.decode()
+        assert bool(page.context.get("fault")) == bool(reference)  # beside the form, too
 
     def test_the_next_form_and_a_template_begin_with_it(self, cast: Cast, allowed: TenantLimit) -> None:
         alice = browser(cast.alice)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
-from django.utils import translation
+from django.utils import timezone, translation
 
 from accounts.errors import Conflict
 from clusters.errands import enqueue, running
@@ -64,6 +65,7 @@ def test_web_gets_the_workers_answer_in_its_own_language(works: dict[str, Any], 
     with translation.override("ko"):
         word, language, thread = running.ask("ask", word="x")
     assert (word, language) == ("x", "ko") and thread != threading.current_thread().name
+    assert not Errand.objects.exists()  # arguments may hold a kubeconfig
 
 
 def test_what_it_raises_reaches_web(works: dict[str, Any], web: None) -> None:
@@ -91,9 +93,31 @@ def test_without_a_worker_nothing_is_done_later(
     monkeypatch.setattr(enqueue, "run", asked.append)
     monkeypatch.setattr(running, "BEGUN_WITHIN_SECONDS", 0.01)
     works["late"] = raises(AssertionError())
-    with pytest.raises(ClusterUnavailable):
+    with pytest.raises(running.NoAnswer) as silent:
         running.ask("late")
+    assert running.conflict(silent.value).code == "worker_silent"  # the cluster rejected nothing
     running.run(asked[0])
+    assert not Errand.objects.exists()
+
+
+def test_an_errand_whose_row_is_gone_is_waited_for_no_longer(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ROLE = "web"
+    monkeypatch.setattr(running, "BEGUN_WITHIN_SECONDS", 0.0)
+    monkeypatch.setattr(enqueue, "run", lambda pk: transaction.on_commit(Errand.objects.filter(pk=pk).delete))
+    with pytest.raises(running.NoAnswer):
+        running.ask("lost")
+
+
+def test_old_errands_are_deleted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = timezone.now() - running.KEPT * 2
+    Errand.objects.create(name="old", arguments={"kubeconfig": "x"}, made_at=old)
+    live = Errand.objects.create(name="live", arguments={})
+    with monkeypatch.context() as there:
+        there.setattr(timezone, "now", lambda: datetime.now(UTC) + running.KEPT * 2)
+        running.forget_old()
+    assert list(Errand.objects.all()) == [live]
 
 
 def test_an_errand_is_done_once(works: dict[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""The task queue on PostgreSQL: its broker, and tasks as data."""
