@@ -25,7 +25,7 @@ from storage.files import sessions
 from storage.models import FilesSession, Volume
 from tests.cast import Cast
 from tests.e2e.browsing import signed_in, web_process
-from tests.own_rights import OwnRights
+from tests.own_rights import OwnRights, bind
 from tests.shared.cast_fixtures import NODES
 from tests.shared.clients import EVERY_SCOPE
 from tests.shared.keeping import created, in_phase, keep
@@ -51,6 +51,7 @@ def house(cast: Cast, tmp_path: Path) -> Iterator[Cast]:
         cast.cluster.files_image = REFERENCE
         for name, cidrs in networks.TRIAL.items():
             setattr(cast.cluster, name, cidrs)
+        bind(cast.cluster)
         cast.cluster.save()
         yield cast
 

@@ -31,7 +31,7 @@ from monitoring.isolation.proof import Proofs
 from monitoring.models import IsolationProof
 from portal.up import networks
 from tests.cast import Cast
-from tests.own_rights import OwnRights
+from tests.own_rights import OwnRights, bind
 
 pytestmark = pytest.mark.django_db
 enforces = [
@@ -65,6 +65,7 @@ def house(cast: Cast, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
         cast.cluster.kubeconfig_path = str(rights.kubeconfig)
         for name, cidrs in networks.TRIAL.items():
             setattr(cast.cluster, name, cidrs)
+        bind(cast.cluster)
         cast.cluster.save()
         cast.image.reference = REFERENCE
         cast.image.save()
@@ -125,6 +126,7 @@ def looked(proof: UUID) -> bool:
 @pytest.fixture
 def played(cast: Cast, own_rights: Path) -> Cast:
     cast.cluster.kubeconfig_path = str(own_rights)
+    bind(cast.cluster)
     cast.cluster.save()
     return cast
 
