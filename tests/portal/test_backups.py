@@ -88,6 +88,7 @@ def test_a_backup_is_readable_by_its_owner_only_and_replaces_the_older_one(taken
     assert list(taken.parent.iterdir()) == [taken]
 
 
+@pytest.mark.slow
 def test_a_backup_that_cannot_be_written_leaves_the_older_one(
     taken: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_backup_that_cannot_be_written_leaves_the_older_one(
     assert taken.read_bytes() == kept
 
 
+@pytest.mark.slow
 def test_what_must_not_happen_is_refused_and_said(taken: Path) -> None:
     before = all_rows()
     with pytest.raises(CommandError, match="--replace"):
@@ -143,6 +145,7 @@ def emptied(table: str) -> Callable[[dict[str, bytes]], None]:
     return lambda members: members.update({table: b""})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -168,6 +171,7 @@ def test_what_cannot_be_restored_whole_changes_nothing(
     assert all_rows() == before
 
 
+@pytest.mark.slow
 def test_a_stream_that_cannot_seek_will_do() -> None:
     class Pipe(io.RawIOBase):
         content = b""

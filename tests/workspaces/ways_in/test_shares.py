@@ -103,6 +103,7 @@ def delete(cast: Cast, row: Share) -> None:
     lifecycle.delete(cast.bob, row.workspace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loses",
     [revoke, remove, remove_owner, deactivate, delete_person, delete],
