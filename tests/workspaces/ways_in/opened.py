@@ -12,6 +12,7 @@ import aiohttp
 from tests.workspaces.ways_in.gateway_stage import Stage
 
 WITHIN_SECONDS = 10
+OVER = (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR)
 
 
 class Opened:
@@ -30,7 +31,7 @@ class Opened:
         await socket.receive_json()
 
         async def end() -> None:
-            while (await socket.receive()).type != aiohttp.WSMsgType.CLOSE:
+            while (await socket.receive()).type not in OVER:  # also after a failed test has closed it
                 pass
 
         self.ends[name] = end()
