@@ -66,7 +66,7 @@ def sees_figures_move(alice: Portal) -> None:
     until("the chart moves", lambda: page.evaluate(CANVAS) not in ("", drawn), 60)
     assert page.evaluate("window.wasNotLoadedAgain")
     page.reload()
-    expect(page.get_by_text("These figures are simulated.")).to_be_visible()
+    expect(page.get_by_text("These figures are simulated.", exact=True)).to_be_visible()
     quiet_and_readable(page)
 
 

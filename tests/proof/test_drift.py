@@ -117,7 +117,7 @@ def test_hands_on_the_cluster(berth: Stack, found: Callable[[str, str], None]) -
             decide(page, f"{kind} berth-demo", "recreate", "Recreate")
         decide(page, "ServiceAccount berth-demo", "accept", "Accept it as it is")
         look(berth, page)
-        expect(page.get_by_text("0 drift findings")).to_be_visible()
+        expect(page.get_by_text("0 rows")).to_be_visible()
 
     assert pod_of(berth) == pod
     assert (api.get("Secret", "berth-demo", name) or {})["data"]["jupyter-token"] != "c3RvbGVu"
