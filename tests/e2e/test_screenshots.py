@@ -170,7 +170,7 @@ def a_failure(portal: Portal, berth: Stack) -> None:
     fill_in(page, "try-nightly", "cpu-small")
     page.get_by_label("PyTorch nightly").check()
     launch(page)
-    expect(page.locator(".steps")).to_contain_text("does not exist in its registry", timeout=20_000)
+    expect(page.locator("#now")).to_contain_text("does not exist in its registry", timeout=60_000)
     berth.manage("shell", "-c", GIVE_UP.format(workspace=urlsplit(page.url).path.split("/")[2]))
     portal.wait_for("failed")
     take(page, "failed", on_phone=True)
