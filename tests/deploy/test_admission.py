@@ -30,6 +30,7 @@ def test_what_berth_does_is_let_in(case: str) -> None:
     assert refusals(LET_IN[case]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_a_stolen_account_would_do_is_refused(case: str) -> None:
     request, words = REFUSED[case]

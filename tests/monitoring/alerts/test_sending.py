@@ -77,6 +77,7 @@ def test_alerts_that_begin_together_go_together(
     assert len(hook.got) == len(mailing.messages) == 1 and len(hook.got[0].json["alerts"]) == 4
 
 
+@pytest.mark.slow
 def test_a_route_gets_no_more_than_four_messages_a_minute(
     cast: Cast, firings: Firings, hook: Receiver
 ) -> None:

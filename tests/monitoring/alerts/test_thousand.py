@@ -31,6 +31,7 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.monotonic() - began, found
 
 
+@pytest.mark.slow
 def test_a_thousand_troubles_in_a_minute_are_at_most_five_messages_and_none_is_lost(
     cast: Cast, mailing: MailServer, hook: Receiver, found: Callable[[str, str], None]
 ) -> None:

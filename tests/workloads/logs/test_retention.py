@@ -62,6 +62,7 @@ def test_each_tenant_keeps_its_own_days(cast: Cast, settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_no_partition_stays")
+@pytest.mark.slow
 def test_what_expired_leaves_the_disk(cast: Cast) -> None:
     stream, other = make_stream(cast.demo), make_stream(cast.second)
     LogLimit.objects.create(tenant=cast.demo, days=1)
@@ -76,6 +77,7 @@ def test_what_expired_leaves_the_disk(cast: Cast) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_no_partition_stays")
+@pytest.mark.slow
 def test_beyond_its_size_a_tenant_loses_its_oldest_lines_and_the_disk_gets_their_space(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def test_the_gateways_token_and_a_ticket_for_one_use_let_in(running: Pod) -> Non
     assert codes == [403, 403, 200, 403]
 
 
+@pytest.mark.slow
 def test_a_replaced_token_ends_cookies_and_websockets_but_neither_kernels_nor_the_gateway(pod: Pod) -> None:
     pod.start(ENV)
     pod.wait_for_jupyter()

@@ -247,6 +247,7 @@ async def test_a_page_hears_what_happened_while_its_live_connection_was_away(
         await page.leaves()
 
 
+@pytest.mark.slow
 async def test_every_page_ends_with_the_same_story(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     await every_page_ends_alike(cast, monkeypatch, examples=2, steps=12)
 

@@ -53,6 +53,7 @@ def denied(api: PlayedApi) -> dict[str, bool]:
     }
 
 
+@pytest.mark.slow
 def test_the_policies_of_all_tenants_follow(cast: Cast, api: PlayedApi) -> None:
     rows = [
         launch(cast.alice, spec()),
