@@ -286,6 +286,7 @@ def play(*, examples: int, steps: int) -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_any_order() -> None:
     play(examples=2, steps=20)
 

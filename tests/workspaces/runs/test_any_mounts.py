@@ -301,6 +301,7 @@ def play(*, examples: int, steps: int, start: int | None = None) -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_any_mounts() -> None:
     play(examples=2, steps=25)
 

@@ -299,6 +299,7 @@ def play(cast: Cast) -> Iterator[Callable[..., Counter[str]]]:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_any_order_at_once(play: Callable[..., Counter[str]]) -> None:
     play(examples=1, steps=4)
 
