@@ -41,10 +41,16 @@ def repository(reference: str) -> str:
     host, slash, path = name.partition("/")
     if not slash or not re.fullmatch(_HOST, host):
         host, path = _DEFAULT_HOST, name
-    host = host.lower()
-    if host in (_DEFAULT_HOST, f"index.{_DEFAULT_HOST}"):
-        host, path = _DEFAULT_HOST, path if "/" in path else f"{_OFFICIAL}/{path}"
+    host = _registry(host)
+    if host == _DEFAULT_HOST and "/" not in path:
+        path = f"{_OFFICIAL}/{path}"
     return f"{host}/{path}"
+
+
+def _registry(host: str) -> str:
+    """Return the one name of a registry that has several."""
+    host = host.lower()
+    return _DEFAULT_HOST if host == f"index.{_DEFAULT_HOST}" else host
 
 
 def is_latest(reference: str) -> bool:
@@ -68,9 +74,7 @@ def allows(prefixes: Iterable[str], reference: str) -> bool:
 
 def _complete(prefix: str) -> str:
     host, _slash, path = prefix.rstrip("/").partition("/")
-    host = host.lower()
-    if host == f"index.{_DEFAULT_HOST}":
-        host = _DEFAULT_HOST
+    host = _registry(host)
     return f"{host}/{path}/" if path else f"{host}/"
 
 

@@ -104,8 +104,8 @@ class Image(models.Model):
 
     @property
     def pull_policy(self) -> str:
-        """As Kubernetes has it for an image by reference: its latest is pulled at each start. An admin decides on
-        entries of the catalogue, so they are pulled once."""
+        """Return Kubernetes' own default for an image by reference: its latest is pulled at each start. An admin
+        decides on entries of the catalogue, so they are pulled once."""
         return "Always" if self.is_own and is_latest(self.reference) else "IfNotPresent"
 
 

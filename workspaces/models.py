@@ -240,7 +240,7 @@ class GatewayPass(models.Model):
 
 
 class ShareRole(models.TextChoices):
-    """What a colleague may do. `look`: page, logs, figures, apps. `work`: Jupyter and SSH too, as the owner."""
+    """Role of a colleague. `look`: page, logs, figures. `work`: all apps, Jupyter and SSH too, as the owner."""
 
     LOOK = "look", _("look")
     WORK = "work", _("work")

@@ -185,7 +185,7 @@ def _words_of_share(notice: Notice, workspace: Workspace, user: User) -> Words:
         text = _("You can work in it: JupyterLab, terminal, files, apps and SSH with your own keys.")
     else:
         title = _("%(by)s shares “%(name)s” with you")
-        text = _("You can look: its page, logs, metrics and apps.")
+        text = _("You can see its page, logs and metrics, and open the apps that are shared with the tenant.")
     share = access.share_of(Actor(user), workspace)
     return Words(
         title=title % data,

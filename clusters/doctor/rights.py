@@ -63,18 +63,23 @@ def of_earlier_account(api: Api) -> Iterator[Finding]:
 
 def of_secrets(api: Api, accounts: Iterable[str], namespaces: Sequence[str]) -> Iterator[Finding]:
     """Secrets are written in tenants' namespaces alone, by a RoleBinding that the watcher makes in each."""
-    for account in accounts:
-        if all(is_granted(api, SECRETS, verb, "", account) for verb in SECRETS.verbs):
-            continue
-        for name in namespaces:
-            there = api.get("Namespace", None, name)
-            labels = (there or {"metadata": {}})["metadata"].get("labels") or {}
-            if not instance_selector().items() <= labels.items():
-                continue
+    everywhere = {
+        account: all(is_granted(api, SECRETS, verb, "", account) for verb in SECRETS.verbs)
+        for account in accounts
+    }
+    own = [] if all(everywhere.values()) else [name for name in namespaces if is_own(api, name)]
+    for account in (account for account, is_granted_all in everywhere.items() if not is_granted_all):
+        for name in own:
             verbs = [verb for verb in SECRETS.verbs if not is_granted(api, SECRETS, verb, name, account)]
             if verbs:
                 yield missing(api, SECRETS, verbs, (), account)
                 break
+
+
+def is_own(api: Api, namespace: str) -> bool:
+    """Return True if the namespace is there and of this installation."""
+    there = api.get("Namespace", None, namespace) or {"metadata": {}}
+    return instance_selector().items() <= (there["metadata"].get("labels") or {}).items()
 
 
 def missing(

@@ -37,7 +37,7 @@ _works: dict[str, Work] = {}
 
 
 class NoAnswer(errors.ClusterUnavailable):
-    """No answer of a worker: the cluster rejected nothing, and may not have been asked."""
+    """Silence of the workers: the cluster rejected nothing, and may not have been asked."""
 
 
 def register(name: str, work: Work) -> None:

@@ -53,7 +53,7 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a backup holds. `key` is a text that the installation's key can read.
+    """Content of a backup. `key` is a text that the installation's key can read.
 
     `log_days` are the days whose partitions the chunks of logs need: no migration makes them.
     """

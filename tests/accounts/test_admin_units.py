@@ -59,7 +59,7 @@ def test_a_refusal_says_what_is_wrong(kind: type[ScaledField], typed: str, code:
 
 
 def forms_of_the_admin() -> Iterator[type[BaseForm]]:
-    """Every form in which an admin adds or changes something: of pages, of their rows, of lists."""
+    """Yield every form in which an admin adds or changes something: of pages, of their rows, of lists."""
     request = RequestFactory().get("/")
     request.user = User(username="root", is_superuser=True, is_staff=True, is_active=True)
     for page in admin.site._registry.values():

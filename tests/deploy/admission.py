@@ -1,4 +1,4 @@
-"""What deploy/kubernetes/admission.yaml says about a request, evaluated as an API server does."""
+"""Verdict of deploy/kubernetes/admission.yaml on a request, evaluated as an API server does."""
 
 from __future__ import annotations
 

@@ -263,8 +263,8 @@ def endpoints(workspace: Workspace, jump: Jump | None, *, is_shared: bool) -> Js
 
 
 def shared_endpoints(workspace: Workspace, share: Share | None, actor: Actor, jump: Jump | None) -> Json:
-    """What others in the tenant may open: its shared apps. Colleagues who may work in it: all apps, and what Berth
-    itself carries, Jupyter through the gateway and SSH through the jump."""
+    """Return what others in the tenant may open: its shared apps. Colleagues who may work in it: all apps, and what
+    Berth itself carries, Jupyter through the gateway and SSH through the jump."""
     works = share is not None and share.role == ShareRole.WORK
     apps = [app_json(workspace, app) for app in declared.apps_of(workspace) if app.is_shared or works]
     found: Json = {**CLOSED, "apps": apps}

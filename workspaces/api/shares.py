@@ -27,7 +27,7 @@ class ShareBody(StrictSerializer):
     username = serializers.CharField(max_length=150, help_text="Of a member of its tenant.")
     role = serializers.ChoiceField(
         choices=ShareRole.choices,
-        help_text="look: its page, logs, metrics and apps; work: Jupyter and SSH too.",
+        help_text="look: its page, logs and metrics; work: all apps, Jupyter and SSH too.",
     )
 
 
@@ -69,9 +69,9 @@ class SharesView(OneWorkspaceView):
     @extend_schema(
         summary=gettext_noop("Share the workspace with a colleague"),
         description=(
-            "With a member of its tenant. `look`: its page, logs, metrics and apps. `work`: Jupyter, terminal, files "
-            "and SSH too, as its owner does, with the files and secrets in it. Neither may stop, change, delete or "
-            "share it. Another role replaces the one that they have: 200 when nothing is new."
+            "With a member of its tenant. `look`: its page, logs and metrics. `work`: all apps, Jupyter, "
+            "terminal, files and SSH too, as its owner does, with the files and secrets in it. Neither may stop, "
+            "change, delete or share it. Another role replaces the one that they have: 200 when nothing is new."
         ),
         request=ShareBody,
         responses=answers({201: ShareShape, 200: ShareShape}, 404, 409, 422),

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseForbidden
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -36,11 +37,7 @@ def add(request: HttpRequest, id: UUID) -> HttpResponse:
     workspace = access.get(actor, id)
     access.require_own(actor, workspace)
     form = AppForm(request.POST.dict())
-    if form.is_valid():
-        attempt(request, lambda: declaring.add(actor, workspace, App(**form.cleaned_data)))
-    else:
-        name, texts = next(iter(form.errors.items()))
-        messages.error(request, f"{form.fields[name].label}: {texts[0]}")
+    attempt_form(request, form, lambda: declaring.add(actor, workspace, App(**form.cleaned_data)))
     return back_to(request, workspace)
 
 
@@ -67,6 +64,15 @@ def attempt(request: HttpRequest, use_case: Callable[[], object]) -> None:
     except SHOWN_IN_PLACE as refusal:
         texts = [text for found in refusal.fields.values() for text in found]
         messages.error(request, " ".join([*(texts or [refusal.message]), refusal.hint]))
+
+
+def attempt_form(request: HttpRequest, form: Form, use_case: Callable[[], object]) -> None:
+    """Carry out what a form of the page asks for, or show the first of its errors."""
+    if form.is_valid():
+        attempt(request, use_case)
+    else:
+        name, texts = next(iter(form.errors.items()))
+        messages.error(request, f"{form.fields[name].label}: {texts[0]}")
 
 
 def back_to(request: HttpRequest, workspace: Workspace) -> HttpResponse:

@@ -16,7 +16,7 @@ from workspaces import access
 from workspaces.runs import sharing
 
 from .forms_settings import ShareForm
-from .views_apps import attempt, back_to
+from .views_apps import attempt_form, back_to
 
 
 @never_cache
@@ -27,11 +27,7 @@ def share(request: HttpRequest, id: UUID) -> HttpResponse:
     workspace = access.get(actor, id)
     access.require_own(actor, workspace)
     form = ShareForm(request.POST.dict())
-    if form.is_valid():
-        attempt(request, lambda: sharing.share(actor, workspace, **form.cleaned_data))
-    else:
-        name, texts = next(iter(form.errors.items()))
-        messages.error(request, f"{form.fields[name].label}: {texts[0]}")
+    attempt_form(request, form, lambda: sharing.share(actor, workspace, **form.cleaned_data))
     return back_to(request, workspace)
 
 

@@ -1,4 +1,4 @@
-"""When a weekly schedule starts and stops a workspace, in its person's time zone. Pure.
+"""Times at which a weekly schedule starts and stops a workspace, in its person's time zone. Pure.
 
 A time of the day means the first instant at which the clock there shows that time or a later one. So where the clock
 is put forward, a time that it skips is the instant of the jump; where it is put back, a time that it shows twice is the

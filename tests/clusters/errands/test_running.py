@@ -29,7 +29,7 @@ def works(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.fixture
 def web(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This process is web, and a worker does what is enqueued."""
+    """Make this process web, and let a worker do what is enqueued."""
     settings.ROLE = "web"
     workers: list[threading.Thread] = []
 

@@ -1,4 +1,4 @@
-"""What anybody may type into the forms of the admin: each answers with errors at its fields, or saves."""
+"""Hostile values in the forms of the admin: each answers with errors at its fields, or saves."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import aiohttp
+from django.conf import settings
+from django.test import Client
 
 from tests.workspaces.ways_in.gateway_stage import Stage
 
@@ -24,6 +26,14 @@ class Opened:
 
     def at_berth(self, path: str) -> str:
         return f"http://localhost:{self._stage.port}{path}"
+
+    def of_session(self, client: Client) -> dict[str, str]:
+        """Return what a browser of this session sends along from Berth's own pages."""
+        session = client.cookies[settings.SESSION_COOKIE_NAME].value
+        return {
+            "Cookie": f"{settings.SESSION_COOKIE_NAME}={session}",
+            "Origin": self.at_berth("").rstrip("/"),
+        }
 
     async def websocket(self, name: str, address: str, headers: dict[str, str]) -> None:
         opened = self._stage.browser.ws_connect(address, headers=headers)

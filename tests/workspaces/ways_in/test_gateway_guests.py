@@ -1,4 +1,4 @@
-"""Who is let in at the gateway, asked for as seldom as can be, and how many places one of them may take."""
+"""Guests of the gateway, asked for as seldom as can be, and how many places one of them may take."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 
 import pytest
-from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import connection, connections
 from django.test import Client
@@ -59,11 +58,7 @@ async def by_session(stage: Stage, stack: AsyncExitStack) -> Opened:
     async with stage.browser.get(link, allow_redirects=False):
         pass
     await at_jupyter(opened, stage, {})
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    headers = {
-        "Cookie": f"{settings.SESSION_COOKIE_NAME}={session}",
-        "Origin": opened.at_berth("").rstrip("/"),
-    }
+    headers = opened.of_session(client)
     story = f"/ws/workspaces/{stage.workspace.pk}/"
     await opened.websocket("story", opened.at_berth(story), headers)
     ticket = (await in_thread(client.post)("/api/v1/ws-tickets/", content_type="application/json")).json()[

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, suppress
 
 import asyncssh
 import pytest
-from django.conf import settings
 from django.test import Client
 
 from accounts import members
@@ -68,11 +67,7 @@ async def opened_by(actor: Actor, stage: Stage, stack: AsyncExitStack) -> Opened
         async with stage.browser.get(answer["Location"], allow_redirects=False):
             pass
         await at_jupyter(opened, stage, {})
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    headers = {
-        "Cookie": f"{settings.SESSION_COOKIE_NAME}={session}",
-        "Origin": opened.at_berth("").rstrip("/"),
-    }
+    headers = opened.of_session(client)
     await opened.websocket("log", opened.at_berth(f"/ws/workspaces/{stage.workspace.pk}/logs/"), headers)
     path = f"/api/v1/workspaces/{stage.workspace.pk}/logs/?follow=true"
     await opened.stream("log as text", opened.at_berth(path), headers)
