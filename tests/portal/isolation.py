@@ -18,13 +18,14 @@ from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
 from monitoring.models import Alert, AlertRoute
-from quotas.models import Booking
+from quotas.models import Booking, Budget, TenantLimit
 from storage import connections
 from storage.models import Snapshot, Volume
 from tests.cast import make_cast
 from tests.shared.job_rows import make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
+from workloads.logs.models import LogLimit
 from workspaces.models import Share, ShareRole, Template
 from workspaces.runs import schedule
 
@@ -80,6 +81,11 @@ def make_stage() -> Stage:
     token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
     app = {"name": "TensorBoard", "port": 6006, "shared_with": "me"}
     common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
+    common |= {"cluster": "main", "pool": "a100", "flavor": "a100-1", "image": "jupyter"}
+    TenantLimit.objects.create(tenant=cast.demo)
+    LogLimit.objects.create(tenant=cast.demo)
+    for user in (None, cast.bob.user):
+        Budget.objects.create(tenant=cast.demo, user=user, gpu_hours=1000)
     workspace = make_workspace(cast, cast.bob, apps=[app])
     for name, role in SHARERS.items():
         shared = {"workspace": workspace, "user": people[name].user, "given_by": cast.bob.user}
