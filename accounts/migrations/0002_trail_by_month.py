@@ -1,11 +1,8 @@
-"""Partition the audit trail by time. The table with all entries becomes the first partition: no row is copied or read.
+"""Partition the audit trail by time. Its table becomes the first partition, up to the end of the next month.
 
-Locked are the trail and, for its foreign keys, people and tenants: for milliseconds, or the migration gives up after
-five seconds and can run again. Backward, all entries are copied into one table, and the trail is locked for that long.
-Later partitions are made by `accounts/trail/partitions.py`.
+Backward, all entries are copied into one table. Later partitions are made by `accounts/trail/partitions.py`.
 """
 
-import re
 from typing import Any
 
 from django.db import migrations
@@ -13,6 +10,7 @@ from django.db import migrations
 TRAIL = "accounts_auditentry"
 FIRST, LAST, PLAIN = f"{TRAIL}_first", f"{TRAIL}_last", f"{TRAIL}_plain"
 LOCK = f"SET LOCAL lock_timeout = '5s'; LOCK TABLE accounts_user, accounts_tenant, {TRAIL} IN ACCESS EXCLUSIVE MODE"
+BOUND = "SELECT (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '2 months') AT TIME ZONE 'UTC'"
 FOREIGN_KEYS = """
     SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
     WHERE contype = 'f' AND conrelid = %s::regclass AND conparentid = 0
@@ -27,8 +25,8 @@ def forward(apps: Any, schema_editor: Any) -> None:
     with schema_editor.connection.cursor() as cursor:
         cursor.execute(LOCK)
         keys, indexes, number = _found(cursor)
-        cursor.execute("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'audit_before'")
-        bound = re.search(r"'([^']+)'", cursor.fetchone()[0]).group(1)  # type: ignore[union-attr]
+        cursor.execute(BOUND)
+        bound = cursor.fetchone()[0]
         cursor.execute(f"ALTER TABLE {TRAIL} RENAME TO {FIRST}")
         cursor.execute(f"ALTER INDEX {TRAIL}_pkey RENAME TO {FIRST}_pkey")
         for name, _definition in indexes:
@@ -41,7 +39,6 @@ def forward(apps: Any, schema_editor: Any) -> None:
         cursor.execute(
             f"ALTER TABLE {TRAIL} ATTACH PARTITION {FIRST} FOR VALUES FROM (MINVALUE) TO ('{bound}')"
         )
-        cursor.execute(f"ALTER TABLE {FIRST} DROP CONSTRAINT audit_before")
         cursor.execute(
             f"CREATE TABLE {LAST} PARTITION OF {TRAIL} (PRIMARY KEY (id)) FOR VALUES FROM ('{bound}') TO (MAXVALUE)"
         )
@@ -80,5 +77,5 @@ def _add(cursor: Any, keys: list[tuple[str, str]], indexes: list[tuple[str, str]
 
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "0003_bound_of_the_trail")]
+    dependencies = [("accounts", "0001_initial")]
     operations = [migrations.RunPython(forward, backward)]
