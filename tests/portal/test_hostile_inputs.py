@@ -17,6 +17,7 @@ from storage import connections
 from storage.models import FilesPhase, FilesSession
 from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
+from tests.portal.hostile.configuration import CONFIGURATION
 from tests.portal.hostile.storage import CONNECTION, STORAGE, adopt, connect, create
 from tests.shared.datasets import dataset
 from tests.shared.post_mortems.rows import make_post_mortem
@@ -81,6 +82,7 @@ ANNOUNCEMENTS: list[dict[str, Any]] = [
     {"text": ""}, {"text": "a\nb"}, {"text": "x" * 501}, {"level": "loud"}, {"shown_from": "soon"}, {"surprise": 1},
     {"shown_until": "2001-01-01T00:00:00Z"}, {"no_launches_from": "2001-01-01T00:00:00Z"},
 ]  # fmt: skip
+OF_ADMINS = ("volumes/adopt/", "announcements/", "configuration/")
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [
     7, [], "9090", {}, {"port": 0}, {"port": 80}, {"port": 8888}, {"port": 2222}, {"port": 65536}, {"port": "x"},
@@ -228,6 +230,7 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "announcements/", {"text": "New GPUs"} | change) for change in ANNOUNCEMENTS),
     *(("POST", "tenants/demo/members/", {"username": name}) for name in of("", None, "no\x00body", "nobody", 7, [])),
     *STORAGE,
+    *CONFIGURATION,
 ]  # fmt: skip
 
 
@@ -240,7 +243,7 @@ class Scene:
     admins: str
 
     def ask(self, method: str, path: str, body: bytes, kind: str = "application/json") -> Any:
-        secret = self.admins if path in ("volumes/adopt/", "announcements/") else self.secret
+        secret = self.admins if path.startswith(OF_ADMINS) else self.secret
         client = Client(headers={"Authorization": f"Bearer {secret}"})
         return client.generic(method, f"/api/v1/{path.format(**self.there)}", body, kind)
 

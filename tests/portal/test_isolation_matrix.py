@@ -112,6 +112,7 @@ API: dict[str, dict[str, Row]] = {
     },
     "announcements/<uuid:id>/": {"DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
+    "configuration/": {"GET": ADMINS, "PUT": replace(ADMINS, body={"pools": []})},
     "clusters/": {"GET": ADMINS},
     "nodes/": {"GET": ADMINS},
     "pools/": {"GET": EVERYBODY},
