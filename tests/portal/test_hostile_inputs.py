@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker
 from accounts.credentials import tokens
 from accounts.credentials.secrets import encrypt
 from accounts.models import Scope
+from accounts.service_accounts import changing as service_accounts
 from storage import connections
 from storage.models import FilesPhase, FilesSession
 from tests.cast import make_cast
@@ -227,6 +228,14 @@ HOSTILE: list[tuple[str, str, Any]] = [
     ("DELETE", "workspaces/{id}/?delete_disk=perhaps", None),
     *(("POST", "estimate/", SIZED | sizes) for sizes in SIZES[:8]),
     *(("PATCH", "tenants/demo/members/bob/", {"role": role}) for role in ("king", "", None, 7, ["owner"])),
+    *(("POST", "service-accounts/", {"tenant": "demo", "name": "ci"} | change) for change in of(
+        {"name": ""}, {"name": "A b"}, {"name": "x" * 41}, {"name": "a\x00"}, {"name": None}, {"name": "a.b"},
+        {"role": "king"}, {"role": None}, {"tenant": "nowhere"}, {"tenant": None}, {"tenant": "a\x00"}, {"more": 1},
+    )),
+    *(("POST", "service-accounts/{service-account}/tokens/", {"name": "x", "scopes": ["read"]} | one) for one in of(
+        {"scopes": []}, {"scopes": ["admin"]}, {"scopes": "read"}, {"scopes": [7]}, {"days": 0}, {"days": 367},
+        {"days": True}, {"name": " "}, {"name": "a\x00"}, {"tenant": "second"},
+    )),
     *(("POST", "announcements/", {"text": "New GPUs"} | change) for change in ANNOUNCEMENTS),
     *(("POST", "tenants/demo/members/", {"username": name}) for name in of("", None, "no\x00body", "nobody", 7, [])),
     *STORAGE,
@@ -269,6 +278,7 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
             "id": workspace,
             "volume": volume,
             "open": opened,
+            "service-account": service_accounts.create(cast.alice, tenant="demo", name="ours", role="member"),
             "connection": connections.create(cast.alice, "demo", CONNECTION | {"name": "mine"}),
         }
         yield Scene({name: str(row.pk) for name, row in there.items()}, secret, admins)
