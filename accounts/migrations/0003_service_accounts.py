@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0010_notices_of_shares"),
+        ("accounts", "0002_trail_by_month"),
         ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
