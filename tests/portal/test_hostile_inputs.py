@@ -138,6 +138,19 @@ SCHEDULES: list[dict[str, Any]] = [
     *({"time_zone": zone} for zone in of("", "../../etc/passwd", "Etc/GMT-1", "localtime", "x" * 9000, None, 7)),
     {"is_on": "perhaps"}, {"stop": "09:10"}, {"until": "2027"},
 ]  # fmt: skip
+CLASS = {"tenant": "demo", "name": "fine", "launch": TEMPLATES[-1], "people": ["nobody"]}
+CLASSES: list[dict[str, Any]] = [
+    *({"people": people} for people in of(
+        None, 7, "bob", {}, [], [None], [[]], ["a\x00b"], ["x" * 151], ["b"] * 201,
+    )),
+    *({"name": name} for name in NAMES[:12]),
+    *({"launch": launch} for launch in of(None, [], "x", {}, TEMPLATES[-1] | {"secret_env": {"A": "b"}})),
+    *({"template": text} for text in of("none", STRANGER, "", "a\x00", 7, [], {})),
+    *({"booking": text} for text in of("x", STRANGER, 7, [], {})),
+    *({"when": when} for when in of("later", "", None, 7)),
+    *({"volumes": wish} for wish in of(None, {}, [7], [{"volume": STRANGER, "path": "/etc"}], "x")),
+    {"tenant": "second"}, {"by": "alice"},
+]  # fmt: skip
 HOSTILE: list[tuple[str, str, Any]] = [
     *(launch(name=name) for name in NAMES),
     *(launch(env=env) for env in ENVIRONMENTS),
@@ -213,6 +226,10 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "post-mortems/{id}/notes/", body) for body in of({}, [], "x", 7, {"text": "fine", "author": "bob"})),
     *(("POST", "templates/", {"tenant": "demo", "name": "fine", "launch": one}) for one in TEMPLATES[:-1]),
     *(("POST", "templates/", {"tenant": "demo", "name": name, "launch": TEMPLATES[-1]}) for name in NAMES[:12]),
+    *(("POST", "class-launches/", CLASS | change) for change in CLASSES),
+    *(("POST", f"class-launches/{STRANGER}/extend/", {"minutes": minutes}) for minutes in of(0, 2**70, "soon", [])),
+    ("GET", "class-launches/?booking=x", None),
+    ("GET", "class-launches/?name=%00", None),
     ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),
     ("GET", "audit/?since=yesterday", None),
     ("GET", "alerts/?state=broken", None),

@@ -43,6 +43,7 @@ ENDED_SESSIONS = ("deactivated", "signed out")
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
 TEMPLATE = {"tenant": "demo", "name": "Week 3", "launch": {"image": "jupyter", "flavor": "a100-1"}}
+CLASS = {"tenant": "demo", "name": "Week 3", "launch": TEMPLATE["launch"], "people": ["bob", "nobody"]}
 JOB = LAUNCH | {"command": ["true"]}
 VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
 FOREIGN = {"tenant": "demo", "owner": "bob", "name": "scans", "kind": "dataset", "persistent_volume": "pv-1"}
@@ -148,6 +149,13 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": Row("403 403 403 200 200 404 403 404", {"name": "new"}),
         "DELETE": Row("403 403 403 204 204 404 403 404"),
     },
+    "class-launches/": {"GET": EVERYBODY, "POST": Row("403 403 403 202 202 404 403 404", CLASS)},
+    "class-launches/<uuid:id>/": {
+        "GET": OF_OWNERS,
+        "DELETE": Row("404 404 404 204 204 404 403 404"),
+    },
+    "class-launches/<uuid:id>/stop/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
+    "class-launches/<uuid:id>/extend/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
     "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
     "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
     "workspaces/<uuid:id>/": {
