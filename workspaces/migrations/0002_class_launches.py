@@ -9,9 +9,9 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0010_notices_of_shares"),
-        ("quotas", "0008_registries_of_own_images"),
-        ("workspaces", "0021_schedules"),
+        ("accounts", "0002_trail_by_month"),
+        ("quotas", "0001_initial"),
+        ("workspaces", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
