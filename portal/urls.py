@@ -15,6 +15,7 @@ api_v1 = [
     path("", include("quotas.urls_api")),
     path("", include("storage.api.urls")),
     path("", include("workspaces.api.urls")),
+    path("", include("workspaces.classes.urls_api")),
     path("", include("jobs.api.urls")),
     path("", include("workloads.logs.urls")),
     path("", include("monitoring.urls_api")),

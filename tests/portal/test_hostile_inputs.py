@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker
 from accounts.credentials import tokens
 from accounts.credentials.secrets import encrypt
 from accounts.models import Scope
+from accounts.service_accounts import changing as service_accounts
 from storage import connections
 from storage.models import FilesPhase, FilesSession
 from tests.cast import make_cast
@@ -140,6 +141,19 @@ SCHEDULES: list[dict[str, Any]] = [
     *({"time_zone": zone} for zone in of("", "../../etc/passwd", "Etc/GMT-1", "localtime", "x" * 9000, None, 7)),
     {"is_on": "perhaps"}, {"stop": "09:10"}, {"until": "2027"},
 ]  # fmt: skip
+CLASS = {"tenant": "demo", "name": "fine", "launch": TEMPLATES[-1], "people": ["nobody"]}
+CLASSES: list[dict[str, Any]] = [
+    *({"people": people} for people in of(
+        None, 7, "bob", {}, [], [None], [[]], ["a\x00b"], ["x" * 151], ["b"] * 201,
+    )),
+    *({"name": name} for name in NAMES[:12]),
+    *({"launch": launch} for launch in of(None, [], "x", {}, TEMPLATES[-1] | {"secret_env": {"A": "b"}})),
+    *({"template": text} for text in of("none", STRANGER, "", "a\x00", 7, [], {})),
+    *({"booking": text} for text in of("x", STRANGER, 7, [], {})),
+    *({"when": when} for when in of("later", "", None, 7)),
+    *({"volumes": wish} for wish in of(None, {}, [7], [{"volume": STRANGER, "path": "/etc"}], "x")),
+    {"tenant": "second"}, {"by": "alice"},
+]  # fmt: skip
 HOSTILE: list[tuple[str, str, Any]] = [
     *(launch(name=name) for name in NAMES),
     *(launch(env=env) for env in ENVIRONMENTS),
@@ -215,6 +229,10 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "post-mortems/{id}/notes/", body) for body in of({}, [], "x", 7, {"text": "fine", "author": "bob"})),
     *(("POST", "templates/", {"tenant": "demo", "name": "fine", "launch": one}) for one in TEMPLATES[:-1]),
     *(("POST", "templates/", {"tenant": "demo", "name": name, "launch": TEMPLATES[-1]}) for name in NAMES[:12]),
+    *(("POST", "class-launches/", CLASS | change) for change in CLASSES),
+    *(("POST", f"class-launches/{STRANGER}/extend/", {"minutes": minutes}) for minutes in of(0, 2**70, "soon", [])),
+    ("GET", "class-launches/?booking=x", None),
+    ("GET", "class-launches/?name=%00", None),
     ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),
     ("GET", "audit/?since=yesterday", None),
     ("GET", "alerts/?state=broken", None),
@@ -230,6 +248,14 @@ HOSTILE: list[tuple[str, str, Any]] = [
     ("DELETE", "workspaces/{id}/?delete_disk=perhaps", None),
     *(("POST", "estimate/", SIZED | sizes) for sizes in SIZES[:8]),
     *(("PATCH", "tenants/demo/members/bob/", {"role": role}) for role in ("king", "", None, 7, ["owner"])),
+    *(("POST", "service-accounts/", {"tenant": "demo", "name": "ci"} | change) for change in of(
+        {"name": ""}, {"name": "A b"}, {"name": "x" * 41}, {"name": "a\x00"}, {"name": None}, {"name": "a.b"},
+        {"role": "king"}, {"role": None}, {"tenant": "nowhere"}, {"tenant": None}, {"tenant": "a\x00"}, {"more": 1},
+    )),
+    *(("POST", "service-accounts/{service-account}/tokens/", {"name": "x", "scopes": ["read"]} | one) for one in of(
+        {"scopes": []}, {"scopes": ["admin"]}, {"scopes": "read"}, {"scopes": [7]}, {"days": 0}, {"days": 367},
+        {"days": True}, {"name": " "}, {"name": "a\x00"}, {"tenant": "second"},
+    )),
     *(("POST", "announcements/", {"text": "New GPUs"} | change) for change in ANNOUNCEMENTS),
     *(("POST", "tenants/demo/members/", {"username": name}) for name in of("", None, "no\x00body", "nobody", 7, [])),
     *STORAGE,
@@ -272,6 +298,7 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
             "id": workspace,
             "volume": volume,
             "open": opened,
+            "service-account": service_accounts.create(cast.alice, tenant="demo", name="ours", role="member"),
             "connection": connections.create(cast.alice, "demo", CONNECTION | {"name": "mine"}),
         }
         yield Scene({name: str(row.pk) for name, row in there.items()}, secret, admins)
