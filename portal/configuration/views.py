@@ -55,12 +55,12 @@ class Creates(APIView):
 
 
 class KindList(ListView):
-    """Settings of all objects of a kind that no other list shows, for admins."""
+    """Settings of all objects of a kind that no other list shows, for admins. They belong to tenants."""
 
     kind: Kind
     write_scope = Scope.ADMIN
-    keyset = ("pk", "pk")
-    filter_backends = ()
+    keyset = ("id", "id")
+    search_fields = ("tenant__slug", "tenant__name")
 
     def get_queryset(self) -> QuerySet[Any]:
         return self.kind.rows()

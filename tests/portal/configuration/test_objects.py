@@ -73,4 +73,8 @@ def test_a_quota_s_change_notifies_its_people_and_a_repeated_post_creates_once(c
     done(cast, "DELETE", "budgets/demo/bob/", status=204)
     assert done(cast, "GET", "budgets/")["results"] == []
     done(cast, "POST", "limits/", {"tenant": "demo", "memory_mib": 1024}, 201)
-    assert [one["memory_mib"] for one in done(cast, "GET", "limits/")["results"]] == [1024]
+    done(cast, "POST", "limits/", {"tenant": "second"}, 201)
+    first_page = done(cast, "GET", "limits/?limit=1")
+    assert [one["memory_mib"] for one in first_page["results"]] == [1024]
+    next_page = done(cast, "GET", first_page["next"].partition("/api/v1/")[2])
+    assert next_page["results"] == done(cast, "GET", "limits/?search=second")["results"]
