@@ -33,6 +33,7 @@ from tests.e2e import looks
 from tests.e2e.browsing import signed_in
 from tests.portal.addresses import ALL
 from tests.sampling import rare
+from tests.shared.class_rows import make_class
 from tests.shared.job_rows import end_in_rows, make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
@@ -99,6 +100,9 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "tenants/<slug:slug>/members/<username:username>/remove/": [
         ("alice", "/tenants/demo/members/bob/remove/")
     ],
+    "class-launches/": [("alice", "/class-launches/")],
+    "class-launches/<uuid:id>/": [("alice", "/class-launches/{class}/")],
+    "class-launches/<uuid:id>/<str:verb>/": [("alice", "/class-launches/{class}/stop/")],
     "idle/": [("alice", "/idle/"), ("victor", "/idle/?days=30"), ("bob", "/idle/?minutes=0")],
     "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
@@ -129,6 +133,7 @@ NOT_READ = {
     "alerts/routes/<uuid:id>/<str:verb>/",
     "bookings/answer/",
     "api/schema/",
+    "class-launches/<uuid:id>/people/",
     "healthz",
     "jobs/bulk/",
     "jobs/new/answer/",
@@ -230,6 +235,7 @@ class Stage:
         furnished = furnish(self.cast)
         self.ids = {str(phase): str(one.pk) for phase, one in furnished.items()}
         self.ids["post-mortem"] = str(make_post_mortem(furnished[Phase.FAILED]).pk)
+        self.ids["class"] = str(make_class(self.cast, *furnished.values()).pk)
         self.ids["booking"] = str(booked(self.cast).pk)
         volume = kept(self.cast)
         self.ids |= {"volume": str(volume.pk), "snapshot": str(copied(volume).pk)}
