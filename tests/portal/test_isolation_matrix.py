@@ -359,6 +359,10 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "launch/templates/": (NO_SUCH_METHOD, "422 200 422 422 422 422 302"),  # as launch/
     "launch/templates/<uuid:id>/delete/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
+    "class-launches/": ("403 403 403 200 200 403 302", "403 403 403 422 422 403 302"),
+    "class-launches/<uuid:id>/": ("404 404 404 200 200 404 302", NO_SUCH_METHOD),
+    "class-launches/<uuid:id>/people/": (NO_SUCH_METHOD, "404 404 404 422 422 404 302"),
+    "class-launches/<uuid:id>/<str:verb>/": ("404 404 404 200 200 404 302", "404 404 404 302 302 404 302"),
     "add-ssh-key/": (PAGE, REFUSED_FORM),
     "ssh/config/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no jump
     "jobs/": (PAGE, NO_SUCH_METHOD),

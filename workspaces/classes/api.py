@@ -72,7 +72,7 @@ class ClassBody(StrictSerializer):
     )
 
 
-class LineShape(serializers.Serializer[Any]):
+class SeatLineShape(serializers.Serializer[Any]):
     person = serializers.CharField()
     workspace = serializers.UUIDField(allow_null=True)
     phase = serializers.ChoiceField(
@@ -111,7 +111,7 @@ class ClassShape(serializers.Serializer[Any]):
 
 
 class ClassWithPeopleShape(ClassShape):
-    people = LineShape(many=True)
+    people = SeatLineShape(many=True)
 
 
 def class_json(row: ClassLaunch, counts: Counts) -> dict[str, Any]:
