@@ -232,6 +232,7 @@ def _wanted() -> QuerySet[Seat]:
     return Seat.objects.filter(workspace=None, code="", class_launch__stopped_at=None)
 
 
+@transaction.atomic
 def on_sign_in(user: User) -> None:
     """Let the person's workspaces be launched that wait for their sign-in."""
     rows = for_change(_wanted().filter(user=user, due_at=None))
