@@ -9,6 +9,7 @@ from portal.metrics import metrics
 from portal.schema import SchemaView
 
 api_v1 = [
+    path("", include("portal.configuration.urls")),
     path("", include("accounts.rest.urls")),
     path("", include("clusters.urls_api")),
     path("", include("quotas.urls_api")),

@@ -17,6 +17,7 @@ from accounts.models import Membership, Role, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
+from accounts.service_accounts import changing as service_accounts
 from monitoring.models import Alert, AlertRoute
 from quotas.models import Booking
 from storage import connections
@@ -42,6 +43,7 @@ NOWHERE = {
     "step": "nowhere",
     "port": "6006",
     "share": NOBODYS,
+    "token_id": NOBODYS,
 }
 TOMORROW = timezone.now() + timedelta(days=1)
 
@@ -137,7 +139,10 @@ def make_stage() -> Stage:
         tenant=cast.demo, name="week", body={"image": "jupyter", "flavor": "a100-1"}, created_by=cast.bob.user
     )
     announcement = Announcement.objects.create(text="New GPUs")
+    account = service_accounts.create(cast.alice, tenant="demo", name="ci", role="member")
+    service_token, _secret = service_accounts.create_token(cast.alice, account, "ci", ["read"], 1)
     ids = {
+        "service-account": str(account.pk),
         "class-launche": str(make_class(cast, workspace).pk),  # in "class-launches/"
         "announcement": str(announcement.pk),
         "alerts/route": str(route.pk),
@@ -156,5 +161,6 @@ def make_stage() -> Stage:
     }
     objects = {kind: {"id": found, **common} for kind, found in ids.items()}
     objects["job"]["verb"] = "cancel"
+    objects["service-account"]["token_id"] = str(service_token.pk)
     objects["alert"]["verb"], objects["alerts/route"]["verb"] = "acknowledge", "test"
     return Stage(people, cast.demo, cast.second, objects)

@@ -13,10 +13,12 @@ from pytest_django import DjangoDbBlocker
 from accounts.credentials import tokens
 from accounts.credentials.secrets import encrypt
 from accounts.models import Scope
+from accounts.service_accounts import changing as service_accounts
 from storage import connections
 from storage.models import FilesPhase, FilesSession
 from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
+from tests.portal.hostile.configuration import CONFIGURATION
 from tests.portal.hostile.storage import CONNECTION, STORAGE, adopt, connect, create
 from tests.shared.datasets import dataset
 from tests.shared.post_mortems.rows import make_post_mortem
@@ -81,6 +83,7 @@ ANNOUNCEMENTS: list[dict[str, Any]] = [
     {"text": ""}, {"text": "a\nb"}, {"text": "x" * 501}, {"level": "loud"}, {"shown_from": "soon"}, {"surprise": 1},
     {"shown_until": "2001-01-01T00:00:00Z"}, {"no_launches_from": "2001-01-01T00:00:00Z"},
 ]  # fmt: skip
+OF_ADMINS = ("volumes/adopt/", "announcements/", "configuration/")
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [
     7, [], "9090", {}, {"port": 0}, {"port": 80}, {"port": 8888}, {"port": 2222}, {"port": 65536}, {"port": "x"},
@@ -242,9 +245,18 @@ HOSTILE: list[tuple[str, str, Any]] = [
     ("DELETE", "workspaces/{id}/?delete_disk=perhaps", None),
     *(("POST", "estimate/", SIZED | sizes) for sizes in SIZES[:8]),
     *(("PATCH", "tenants/demo/members/bob/", {"role": role}) for role in ("king", "", None, 7, ["owner"])),
+    *(("POST", "service-accounts/", {"tenant": "demo", "name": "ci"} | change) for change in of(
+        {"name": ""}, {"name": "A b"}, {"name": "x" * 41}, {"name": "a\x00"}, {"name": None}, {"name": "a.b"},
+        {"role": "king"}, {"role": None}, {"tenant": "nowhere"}, {"tenant": None}, {"tenant": "a\x00"}, {"more": 1},
+    )),
+    *(("POST", "service-accounts/{service-account}/tokens/", {"name": "x", "scopes": ["read"]} | one) for one in of(
+        {"scopes": []}, {"scopes": ["admin"]}, {"scopes": "read"}, {"scopes": [7]}, {"days": 0}, {"days": 367},
+        {"days": True}, {"name": " "}, {"name": "a\x00"}, {"tenant": "second"},
+    )),
     *(("POST", "announcements/", {"text": "New GPUs"} | change) for change in ANNOUNCEMENTS),
     *(("POST", "tenants/demo/members/", {"username": name}) for name in of("", None, "no\x00body", "nobody", 7, [])),
     *STORAGE,
+    *CONFIGURATION,
 ]  # fmt: skip
 
 
@@ -257,7 +269,7 @@ class Scene:
     admins: str
 
     def ask(self, method: str, path: str, body: bytes, kind: str = "application/json") -> Any:
-        secret = self.admins if path in ("volumes/adopt/", "announcements/") else self.secret
+        secret = self.admins if path.startswith(OF_ADMINS) else self.secret
         client = Client(headers={"Authorization": f"Bearer {secret}"})
         return client.generic(method, f"/api/v1/{path.format(**self.there)}", body, kind)
 
@@ -283,6 +295,7 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
             "id": workspace,
             "volume": volume,
             "open": opened,
+            "service-account": service_accounts.create(cast.alice, tenant="demo", name="ours", role="member"),
             "connection": connections.create(cast.alice, "demo", CONNECTION | {"name": "mine"}),
         }
         yield Scene({name: str(row.pk) for name, row in there.items()}, secret, admins)

@@ -107,12 +107,27 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": Row("403 403 403 200 200 404 403 404", {"role": "viewer"}),
         "DELETE": Row("403 403 403 204 204 404 403 404"),
     },
+    "service-accounts/": {
+        "GET": EVERYBODY,
+        "POST": Row("403 403 403 201 201 404 403 404", {"tenant": "demo", "name": "new"}),
+    },
+    "service-accounts/<uuid:id>/": {
+        "GET": Row("403 403 403 200 200 404 403 404"),
+        "DELETE": Row("403 403 403 204 204 404 403 404"),
+    },
+    "service-accounts/<uuid:id>/adopt/": {"POST": Row("403 403 403 200 200 404 403 404")},
+    "service-accounts/<uuid:id>/tokens/": {
+        "GET": Row("403 403 403 200 200 404 403 404"),
+        "POST": Row("403 403 403 201 201 404 403 404", {"name": "new", "scopes": ["read"]}),
+    },
+    "service-accounts/<uuid:id>/tokens/<uuid:token_id>/": {"DELETE": Row("403 403 403 204 204 404 403 404")},
     "announcements/": {
         "GET": EVERYBODY,
         "POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body={"text": "New GPUs"}),
     },
     "announcements/<uuid:id>/": {"DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
+    "configuration/": {"GET": ADMINS, "PUT": replace(ADMINS, body={"pools": []})},
     "clusters/": {"GET": ADMINS},
     "nodes/": {"GET": ADMINS},
     "pools/": {"GET": EVERYBODY},
@@ -319,6 +334,17 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "audit/": ("403 403 403 200 200 403 302", NO_SUCH_METHOD),
     "tenants/": (PAGE, NO_SUCH_METHOD),
     "tenants/<slug:slug>/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "tenants/<slug:slug>/service-accounts/": (NO_SUCH_METHOD, "403 403 403 422 422 404 302"),
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/": (
+        "403 403 403 200 200 404 302", "403 403 403 422 422 404 302"
+    ),
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/adopt/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/delete/": (
+        "403 403 403 200 200 404 302", "403 403 403 302 302 404 302"
+    ),
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/tokens/<uuid:token_id>/revoke/": (
+        "403 403 403 200 200 404 302", "403 403 403 302 302 404 302"
+    ),
     "tenants/<slug:slug>/members/": (NO_SUCH_METHOD, "403 403 403 422 422 404 302"),
     "tenants/<slug:slug>/members/<username:username>/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
     "tenants/<slug:slug>/members/<username:username>/remove/": (

@@ -75,7 +75,7 @@ class ClassBody(StrictSerializer):
     )
 
 
-class LineShape(serializers.Serializer[Any]):
+class SeatLineShape(serializers.Serializer[Any]):
     person = serializers.CharField()
     workspace = serializers.UUIDField(allow_null=True)
     phase = serializers.ChoiceField(
@@ -114,7 +114,7 @@ class ClassShape(serializers.Serializer[Any]):
 
 
 class ClassWithPeopleShape(ClassShape):
-    people = LineShape(many=True)
+    people = SeatLineShape(many=True)
 
 
 def class_json(row: ClassLaunch, counts: Counts) -> dict[str, Any]:
