@@ -25,6 +25,7 @@ urlpatterns = [
     path("class-launches/", views_classes.classes, name="class-launches"),
     path("class-launches/<uuid:id>/", views_classes.one, name="class-launch"),
     path("class-launches/<uuid:id>/people/", views_classes.add_people, name="class-launch-people"),
+    path("class-launches/<uuid:id>/collect/", views_classes.collect, name="class-launch-collect"),
     path("class-launches/<uuid:id>/<str:verb>/", views_classes.act, name="class-launch-act"),
     path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
     path("ssh/config/", views.ssh_config_file, name="ssh-config"),

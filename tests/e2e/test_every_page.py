@@ -140,6 +140,7 @@ NOT_READ = {
     "alerts/routes/<uuid:id>/<str:verb>/",
     "bookings/answer/",
     "api/schema/",
+    "class-launches/<uuid:id>/collect/",
     "class-launches/<uuid:id>/people/",
     "healthz",
     "jobs/bulk/",

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -21,7 +22,7 @@ from accounts.access import Actor, owned_tenants
 from accounts.errors import SHOWN_IN_PLACE, NotAllowed
 from accounts.rest.actors import actor_of
 from accounts.trail import audit
-from workspaces.classes import acting, launching
+from workspaces.classes import acting, collecting, launching
 from workspaces.classes.acting import Refused
 from workspaces.classes.reading import RUNS, counts_of, lines_of
 from workspaces.models import ClassLaunch
@@ -126,6 +127,20 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
     if verb == "extend":
         return redirect("class-launch", id)
     return render(request, "question.html", _question(row, verb))
+
+
+@never_cache
+@login_required
+@require_GET
+def collect(request: HttpRequest, id: UUID) -> HttpResponseBase:
+    """Send a folder of each person as one archive; say on the class's page why not."""
+    actor = actor_of(request)
+    row = acting.get(actor, id)
+    try:
+        return collecting.answer(collecting.begin(actor, row, request.GET.get("folder", "")))
+    except SHOWN_IN_PLACE as refusal:
+        messages.error(request, f"{refusal.message} {refusal.hint}")
+        return redirect("class-launch", id)
 
 
 def _question(row: ClassLaunch, verb: str) -> dict[str, Any]:

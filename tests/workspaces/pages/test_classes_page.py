@@ -52,8 +52,9 @@ def test_wrong_input_is_said_in_place(cast: Cast) -> None:
 
 
 def test_all_are_stopped_after_a_question(cast: Cast) -> None:
+    alice = browser(cast.alice)
     row = make_class(cast, make_workspace(cast, cast.bob, Phase.WAITING))
-    alice, there = browser(cast.alice), f"/class-launches/{row.pk}/"
+    there = f"/class-launches/{row.pk}/"
     assert "Stop all workspaces" in words(alice.get(f"{there}stop/"))
     assert alice.post(f"{there}extend/", {"minutes": "0"}).status_code == 302
     page = alice.post(f"{there}stop/", follow=True)
