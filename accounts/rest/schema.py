@@ -19,7 +19,6 @@ MEANINGS = {
     413: "More than is taken at once.",
     422: "Understood, but cannot be: see `fields`.",
     429: "Too many: wait as long as Retry-After says.",
-    501: "Not built yet.",
     503: "The database cannot handle this request right now.",
 }
 
