@@ -5,6 +5,7 @@ from django.urls import path
 from .pages import (
     views,
     views_apps,
+    views_classes,
     views_launch,
     views_schedule,
     views_service_accounts,
@@ -21,6 +22,10 @@ urlpatterns = [
     path("launch/answer/", views_launch.launch_answer, name="launch-answer"),
     path("launch/templates/", views_launch.save_template, name="template-save"),
     path("launch/templates/<uuid:id>/delete/", views_templates.delete, name="template-delete"),
+    path("class-launches/", views_classes.classes, name="class-launches"),
+    path("class-launches/<uuid:id>/", views_classes.one, name="class-launch"),
+    path("class-launches/<uuid:id>/people/", views_classes.add_people, name="class-launch-people"),
+    path("class-launches/<uuid:id>/<str:verb>/", views_classes.act, name="class-launch-act"),
     path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
     path("ssh/config/", views.ssh_config_file, name="ssh-config"),
     path("workspaces/bulk/", views.bulk, name="workspaces-bulk"),

@@ -23,6 +23,7 @@ from quotas.models import Booking
 from storage import connections
 from storage.models import Snapshot, Volume
 from tests.cast import make_cast
+from tests.shared.class_rows import make_class
 from tests.shared.job_rows import make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
@@ -146,6 +147,7 @@ def make_stage() -> Stage:
     service_token, _secret = service_accounts.create_token(cast.alice, account, "ci", ["read"], 1)
     ids = {
         "service-account": str(account.pk),
+        "class-launche": str(make_class(cast, workspace).pk),  # in "class-launches/"
         "announcement": str(announcement.pk),
         "alerts/route": str(route.pk),
         "alert-route": str(route.pk),

@@ -43,6 +43,7 @@ ENDED_SESSIONS = ("deactivated", "signed out")
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
 TEMPLATE = {"tenant": "demo", "name": "Week 3", "launch": {"image": "jupyter", "flavor": "a100-1"}}
+CLASS = {"tenant": "demo", "name": "Week 3", "launch": TEMPLATE["launch"], "people": ["bob", "nobody"]}
 JOB = LAUNCH | {"command": ["true"]}
 VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
 FOREIGN = {"tenant": "demo", "owner": "bob", "name": "scans", "kind": "dataset", "persistent_volume": "pv-1"}
@@ -149,6 +150,7 @@ API: dict[str, dict[str, Row]] = {
         "DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403"),
     },
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
+    "configuration/": {"GET": ADMINS, "PUT": replace(ADMINS, body={"pools": []})},
     "clusters/": {"GET": ADMINS},
     "nodes/": {"GET": ADMINS},
     "pools/": {"GET": EVERYBODY},
@@ -170,6 +172,13 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": Row("403 403 403 200 200 404 403 404", {"name": "new"}),
         "DELETE": Row("403 403 403 204 204 404 403 404"),
     },
+    "class-launches/": {"GET": EVERYBODY, "POST": Row("403 403 403 202 202 404 403 404", CLASS)},
+    "class-launches/<uuid:id>/": {
+        "GET": OF_OWNERS,
+        "DELETE": Row("404 404 404 204 204 404 403 404"),
+    },
+    "class-launches/<uuid:id>/stop/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
+    "class-launches/<uuid:id>/extend/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
     "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
     "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
     "workspaces/<uuid:id>/": {
@@ -378,6 +387,10 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "launch/templates/": (NO_SUCH_METHOD, "422 200 422 422 422 422 302"),  # as launch/
     "launch/templates/<uuid:id>/delete/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
+    "class-launches/": ("403 403 403 200 200 403 302", "403 403 403 422 422 403 302"),
+    "class-launches/<uuid:id>/": ("404 404 404 200 200 404 302", NO_SUCH_METHOD),
+    "class-launches/<uuid:id>/people/": (NO_SUCH_METHOD, "404 404 404 422 422 404 302"),
+    "class-launches/<uuid:id>/<str:verb>/": ("404 404 404 200 200 404 302", "404 404 404 302 302 404 302"),
     "add-ssh-key/": (PAGE, REFUSED_FORM),
     "ssh/config/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no jump
     "jobs/": (PAGE, NO_SUCH_METHOD),
