@@ -44,6 +44,9 @@ NOWHERE = {
     "port": "6006",
     "share": NOBODYS,
     "token_id": NOBODYS,
+    "name": "nowhere",
+    "of": "quotas.nothing",
+    "action": "nothing",
 }
 TOMORROW = timezone.now() + timedelta(days=1)
 
@@ -82,7 +85,8 @@ def make_stage() -> Stage:
         Membership.objects.create(tenant=cast.demo, user=people[name].user, role=Role.MEMBER)
     token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
     app = {"name": "TensorBoard", "port": 6006, "shared_with": "me"}
-    common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
+    common = {"name": "gpu-1", "of": "quotas.pool", "action": "close"}
+    common |= {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
     workspace = make_workspace(cast, cast.bob, apps=[app])
     for name, role in SHARERS.items():
         shared = {"workspace": workspace, "user": people[name].user, "given_by": cast.bob.user}

@@ -78,12 +78,32 @@ OF_OWNERS = Row("404 404 404 200 200 404 404 404")
 BY_OWNERS = Row("404 404 404 200 200 404 403 404")
 # For node agents only, with a token that no person has.
 NO_AGENT = Row("401 401 401 401 401 401 401 401")
-# Not built yet. The objects in its address are not looked up yet.
-NOT_YET_ADMINS = Row("403 403 403 403 501 403 403 403")
+NO_CLUSTER = Row("403 403 403 403 409 403 403 403")  # none answers here
+NO_FINDING = Row("403 403 403 403 404 403 403 403")
 
 # fmt: off
 API: dict[str, dict[str, Row]] = {
-    "me/": {"GET": EVERYBODY},
+    "me/": {"GET": EVERYBODY, "PATCH": Row("200 200 200 200 200 200 403 403", {"theme": "dark"})},
+    "me/sessions/": {"DELETE": Row("204 204 204 204 204 204 403 403")},
+    "notices/": {"GET": Row("200 200 200 200 200 200 200 403")},
+    "notices/read/": {"POST": Row("204 204 204 204 204 204 403 403")},
+    "notices/<uuid:id>/read/": {"POST": Row("204 404 404 404 404 404 403 403")},
+    "notices/preferences/": {
+        "GET": EVERYBODY,
+        "PATCH": Row("200 200 200 200 200 200 403 403", {"results": []}),
+    },
+    "people/": {"GET": ADMINS, "POST": Row("403 403 403 403 201 403 403 403", {"username": "frida"})},
+    "people/<username:username>/": {
+        "GET": ADMINS,
+        "PATCH": replace(ADMINS, body={"last_name": "Baker"}),
+        "DELETE": Row("403 403 403 403 409 403 403 403"),  # bob has work
+    },
+    "people/<username:username>/password/": {"POST": ADMINS},
+    "people/<username:username>/reset-second-factor/": {"POST": Row("403 403 403 403 204 403 403 403")},
+    "admin-actions/": {"GET": ADMINS},
+    "admin-actions/<str:of>/<str:action>/": {  # there is no such pool
+        "POST": Row("403 403 403 403 422 403 403 403", {"ids": ["00000000-0000-4000-8000-000000000000"]}),
+    },
     "ssh-keys/": {
         "GET": EVERYBODY,
         "POST": Row("201 201 201 201 201 201 403 403", {"name": "new", "public_key": KEY}),
@@ -125,7 +145,10 @@ API: dict[str, dict[str, Row]] = {
         "GET": EVERYBODY,
         "POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body={"text": "New GPUs"}),
     },
-    "announcements/<uuid:id>/": {"DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
+    "announcements/<uuid:id>/": {
+        "PATCH": replace(ADMINS, body={"text": "Old GPUs"}),
+        "DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403"),
+    },
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
     "configuration/": {"GET": ADMINS, "PUT": replace(ADMINS, body={"pools": []})},
     "clusters/": {"GET": ADMINS},
@@ -278,8 +301,13 @@ API: dict[str, dict[str, Row]] = {
     "alert-routes/<uuid:id>/deliveries/": {"GET": OF_OWNERS},
     "agent/samples/": {"POST": NO_AGENT},
     "agent/health/": {"POST": NO_AGENT},
-    "drift/": {"GET": NOT_YET_ADMINS},
-    "drift/<uuid:id>/<str:verb>/": {"POST": NOT_YET_ADMINS},
+    "nodes/<str:name>/cordon/": {"POST": NO_CLUSTER},
+    "nodes/<str:name>/uncordon/": {"POST": NO_CLUSTER},
+    "nodes/<str:name>/drain/": {"POST": NO_CLUSTER},
+    "drift/": {"GET": ADMINS},
+    "drift/<uuid:id>/adopt/": {"POST": NO_FINDING},
+    "drift/<uuid:id>/recreate/": {"POST": NO_FINDING},
+    "drift/<uuid:id>/delete/": {"POST": NO_FINDING},
 }
 
 # A page has a seventh code: of a caller who is not signed in.
