@@ -23,6 +23,7 @@ KINDS: Words = {
     "user": gettext_lazy("People"),
     "ssh_key": gettext_lazy("SSH keys"),
     "token": gettext_lazy("API tokens"),
+    "device": gettext_lazy("Sign-ins of terminals"),
     "tenant": gettext_lazy("Tenants"),
     "trail": gettext_lazy("Audit trail"),
     "announcement": gettext_lazy("Announcements"),
@@ -55,6 +56,8 @@ DONE: Words = {
     "token.create": gettext_lazy(
         "%(actor)s created the API token “%(name)s” for %(user)s: %(scopes)s, %(days)s days."
     ),
+    "device.allow": gettext_lazy("%(actor)s let “%(name)s” (%(address)s) sign in with a code."),
+    "device.refuse": gettext_lazy("%(actor)s refused “%(name)s” (%(address)s), which asked to sign in."),
     "token.revoke": gettext_lazy("%(actor)s revoked the API token “%(name)s”."),
     "tenant.create": gettext_lazy("%(actor)s created the tenant “%(name)s”."),
     "tenant.change": gettext_lazy("%(actor)s changed the tenant “%(name)s”."),
