@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 import time
 import webbrowser
@@ -16,6 +17,8 @@ from berth.api.shapes import NewDeviceCode
 from berth.cli import output, sites
 from berth.cli.exits import Ended, Exit, usage
 from berth.cli.output import Json
+
+ENCRYPTED = re.compile(r"https://|http://(localhost|127\.[\d.]+|\[::1\])(:\d+)?$")
 
 
 def login(
@@ -32,6 +35,8 @@ def login(
     """Sign in: confirm a code in your browser, on this machine or another, or give a token of your profile."""
     sites.Chosen.url = url or sites.Chosen.url
     address = sites.address()
+    if not ENCRYPTED.match(address):
+        output.say(f"Careful: {address} is not encrypted. Others on the network can read your token.")
     if with_token:
         token = sys.stdin.readline().strip()
         if not token:
