@@ -98,7 +98,7 @@ $(MESSAGES): | $(RUNTIME)
 
 # The API's requests and shapes in packages/berth, from its schema.
 client: $(TESTING)
-	$(AS_IN_PRODUCTION) $(BIN)/python manage.py spectacular --format openapi-json | $(BIN)/python packages/berth/tools/generate.py
+	$(AS_IN_PRODUCTION) $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn | $(BIN)/python packages/berth/tools/generate.py
 
 # What is new in the code and the templates comes into the catalogues, to be translated.
 messages: $(RUNTIME)

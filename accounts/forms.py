@@ -131,17 +131,29 @@ SCOPE_HELP = {
 }
 
 
-class TokenForm(forms.Form):
+class ServiceTokenForm(forms.Form):
+    """A token of a service account: always limited to its tenant, and never an admin's."""
+
     prefix = "token"
 
     name = forms.CharField(label=_("Name"), max_length=80, help_text=_("What it is for: “nightly training”."))
     scopes = forms.MultipleChoiceField(
-        label=_("May"), choices=Scope.choices, widget=forms.CheckboxSelectMultiple, initial=[Scope.READ]
+        label=_("May"),
+        choices=[choice for choice in Scope.choices if choice[0] != Scope.ADMIN],
+        widget=forms.CheckboxSelectMultiple,
+        initial=[Scope.READ],
     )
-    tenant = forms.ChoiceField(label=_("Where"), required=False)
     days = forms.IntegerField(
         label=_("Expires after"), min_value=1, max_value=LONGEST_DAYS, initial=DEFAULT_DAYS
     )
+
+    def explained_scopes(self) -> list[tuple[Any, Any]]:
+        """Return each scope's checkbox with its explanation."""
+        return [(box, SCOPE_HELP[Scope(box.data["value"])]) for box in self["scopes"]]
+
+
+class TokenForm(ServiceTokenForm):
+    tenant = forms.ChoiceField(label=_("Where"), required=False)
 
     def __init__(self, actor: Actor, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -151,10 +163,6 @@ class TokenForm(forms.Form):
         tenant = self.fields["tenant"]
         assert isinstance(tenant, forms.ChoiceField)
         tenant.choices = [("", _("All my tenants")), *visible_tenants(actor).values_list("slug", "name")]
-
-    def explained_scopes(self) -> list[tuple[Any, Any]]:
-        """Return each scope's checkbox with its explanation."""
-        return [(box, SCOPE_HELP[Scope(box.data["value"])]) for box in self["scopes"]]
 
 
 class MemberForm(forms.Form):
@@ -175,6 +183,15 @@ class MemberForm(forms.Form):
             "people, and can stop workspaces of others."
         ),
     )
+
+
+class ServiceAccountForm(forms.Form):
+    prefix = "service"
+
+    name = forms.CharField(
+        label=_("Name"), max_length=40, help_text=_("Small letters, digits and dashes, such as “nightly”.")
+    )
+    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.MEMBER)
 
 
 class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import ProtectedError
+from django.db.models import ProtectedError, Q
 from django.utils.translation import gettext as _
 
 from accounts import signals
@@ -47,7 +47,7 @@ def set_role(actor: Actor, tenant: Tenant, username: str, role: str, *, was: str
     role has changed since.
     """
     with _changing_members(actor, tenant):
-        user = _person(username)
+        user = _person(username, tenant)
         membership = Membership.objects.filter(tenant=tenant, user=user).first()
         _require_as_seen(user, membership, was)
         if membership is not None and membership.role == Role.OWNER and role != Role.OWNER:
@@ -66,6 +66,12 @@ def remove(actor: Actor, tenant: Tenant, username: str) -> None:
     """Remove a member. The tenant's owners can see and stop what they still run there."""
     with _changing_members(actor, tenant):
         membership = member(tenant, username)
+        if membership.user.service_of_id is not None:
+            raise Conflict(
+                "service_account",
+                _("%(name)s is a service account of this tenant.") % {"name": username},
+                _("Delete the service account instead."),
+            )
         if membership.role == Role.OWNER:
             _require_other_owner(tenant, membership)
         membership.delete()
@@ -149,9 +155,10 @@ def _changing_members(actor: Actor, tenant: Tenant) -> Iterator[None]:
         yield
 
 
-def _person(name: str) -> User:
-    """Return the active person of this user name, or else of this e-mail address. Raise Invalid if unclear."""
-    active = User.objects.filter(is_active=True)
+def _person(name: str, tenant: Tenant) -> User:
+    """Return the active person of this user name, or else of this e-mail address, or a service account of the tenant.
+    Raise Invalid if unclear."""
+    active = User.objects.filter(Q(service_of=None) | Q(service_of=tenant), is_active=True)
     found = list(active.filter(username=name)) or list(active.filter(email__iexact=name)[:2] if name else [])
     if len(found) == 1:
         return found[0]
@@ -180,13 +187,15 @@ def _require_as_seen(user: User, membership: Membership | None, was: str | None)
 
 
 def has_other_owner(membership: Membership) -> bool:
-    """Return True if another active person owns the membership's tenant."""
-    owners = Membership.objects.filter(tenant=membership.tenant_id, role=Role.OWNER, user__is_active=True)
+    """Return True if another active person owns the membership's tenant. A service account does not count."""
+    owners = Membership.objects.filter(
+        tenant=membership.tenant_id, role=Role.OWNER, user__is_active=True, user__service_of=None
+    )
     return owners.exclude(pk=membership.pk).exists()
 
 
 def _require_other_owner(tenant: Tenant, membership: Membership) -> None:
-    if not has_other_owner(membership):
+    if membership.user.service_of_id is None and not has_other_owner(membership):
         raise Conflict(
             "last_owner",
             _("%(name)s is the only owner of %(tenant)s.")

@@ -49,7 +49,7 @@ class Theme(models.TextChoices):
 
 
 class User(AbstractUser):
-    """A person. Staff (`is_staff`) are the admins of the installation."""
+    """A person, or a tenant's service account (`service_of`). Staff (`is_staff`) are the admins of the installation."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     language = models.CharField(_("language"), max_length=16, blank=True, default="")
@@ -81,10 +81,36 @@ class User(AbstractUser):
         editable=False,
         help_text=_("Admin through a group, for as long as they are in that group."),
     )
+    service_of = models.ForeignKey(
+        "Tenant",
+        null=True,
+        editable=False,
+        on_delete=models.CASCADE,
+        related_name="service_accounts",
+        verbose_name=_("tenant"),
+        help_text=_("Tenant that owns this service account; empty for people."),
+    )
+    responsible = models.ForeignKey(
+        "self",
+        null=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        verbose_name=_("responsible"),
+        help_text=_("Owner who answers for this service account: its tokens work while they own its tenant."),
+    )
 
     class Meta:
         verbose_name = _("person")
         verbose_name_plural = _("people")
+        constraints: ClassVar = [
+            # Django's mark of a password that nobody can enter is "!".
+            models.CheckConstraint(
+                condition=models.Q(service_of=None)
+                | models.Q(is_staff=False, email="", password__startswith="!"),  # noqa: S106
+                name="service_account_cannot_sign_in",
+            )
+        ]
 
     def get_session_auth_hash(self) -> str:
         """Hash that each session keeps. A sign-out everywhere changes it, so that no older session matches."""
@@ -103,6 +129,15 @@ class User(AbstractUser):
 
     def has_module_perms(self, app_label: str) -> bool:
         return self.is_active and self.is_staff
+
+
+class ServiceAccount(User):
+    """Service accounts alone, for their list in the admin."""
+
+    class Meta:
+        proxy = True
+        verbose_name = _("service account")
+        verbose_name_plural = _("service accounts")
 
 
 class Tenant(models.Model):

@@ -10,12 +10,13 @@ from django.db import transaction
 from django.dispatch import Signal
 
 from accounts.models import User
+from accounts.service_accounts.answering import lapsed
 
 # People's SSH keys changed: their running workspaces must get the new ones. Arguments: users (set[User]).
 ssh_keys_changed = Signal()
 
 # People were deactivated, removed from a tenant, or got another role: open connections must be checked again.
-# Arguments: users (set[User]).
+# Service accounts that they answered for, and no longer can, are among them. Arguments: users (set[User]).
 access_changed = Signal()
 
 # An API token was revoked: what it was exchanged for ends too. Arguments: token (APIToken).
@@ -25,11 +26,12 @@ _gathered: ContextVar[set[User] | None] = ContextVar("gathered", default=None)
 
 
 def send_access_changed(user: User) -> None:
+    users = {user, *lapsed(user)}
     gathered = _gathered.get()
     if gathered is None:
-        access_changed.send(sender=User, users={user})
+        access_changed.send(sender=User, users=users)
     else:
-        gathered.add(user)
+        gathered |= users
 
 
 @contextmanager

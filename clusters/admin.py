@@ -34,6 +34,7 @@ from clusters.errors import ClusterUnavailable
 from clusters.isolation.actions import FOUND, RequireIsolation, RunWithoutIsolation
 from clusters.models import Cluster, UnknownCause
 
+CONNECTING = {"connection", "kubeconfig_path", "pasted", "context"}
 MOST_AT_ONCE = 3  # clusters in one test: the page waits for each
 MOST_SAID = 160  # characters of a message in the list
 
@@ -49,6 +50,11 @@ class ClusterForm(forms.ModelForm[Cluster]):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
+        if not self.instance._state.adding and CONNECTING & set(self.changed_data):
+            self.instance.found_networks, self.instance.networks_found_at = (
+                {},
+                None,
+            )  # those of another cluster
         if cleaned.get("connection") != Cluster.Connection.PASTED:
             self.instance.kubeconfig = ""
         elif cleaned.get("pasted"):
@@ -242,8 +248,6 @@ class ClusterPage(RecordedPage[Cluster]):
         return response
 
     def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
-        if change and {"connection", "kubeconfig_path", "pasted", "context"} & set(form.changed_data):
-            obj.found_networks, obj.networks_found_at = {}, None  # those of another cluster
         super().save_model(request, obj, form, change)
         request.saved_cluster = obj  # type: ignore[attr-defined]
 

@@ -335,6 +335,7 @@ SPECTACULAR_SETTINGS = {
         "EventLevelEnum": "workloads.models.EventRow.Level",
         "JobPhaseEnum": "jobs.models.Phase.choices",
         "RoleEnum": "accounts.models.Role",
+        "ScopeEnum": "accounts.models.Scope",
         "SeverityEnum": "monitoring.alerts.api.SEVERITIES",
         "ShareRoleEnum": "workspaces.models.ShareRole",
         "VolumeKindEnum": "storage.models.Kind.choices",

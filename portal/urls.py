@@ -9,11 +9,13 @@ from portal.metrics import metrics
 from portal.schema import SchemaView
 
 api_v1 = [
+    path("", include("portal.configuration.urls")),
     path("", include("accounts.rest.urls")),
     path("", include("clusters.urls_api")),
     path("", include("quotas.urls_api")),
     path("", include("storage.api.urls")),
     path("", include("workspaces.api.urls")),
+    path("", include("workspaces.classes.urls_api")),
     path("", include("jobs.api.urls")),
     path("", include("workloads.logs.urls")),
     path("", include("monitoring.urls_api")),

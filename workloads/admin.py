@@ -15,8 +15,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from accounts.access import Actor
 from accounts.admin.recorded import ReadOnlyPage, RecordedPage
 from quotas import passes
+from quotas.admin.pool_form import FlavorForm
 from quotas.models import Flavor
 from quotas.scheduling import as_gpus
 
@@ -179,6 +181,7 @@ class FlavorPage(CountsWorkloads):
     purpose = gettext_lazy(
         "Ready-made sizes: GPUs, cores and memory of one pool. Existing workspaces and jobs keep their size."
     )
+    form = FlavorForm
     list_display = ("name", "slug", "pool", "units", "cpu_millicores", "memory_mib", "used_by")
     list_filter = ("pool",)
     list_select_related = ("pool",)
@@ -189,7 +192,7 @@ class FlavorPage(CountsWorkloads):
     def public_address(self, obj: Flavor) -> str:
         return f"{reverse('launch')}?flavor={obj.slug}"
 
-    def after_change(self, request: HttpRequest, obj: Any) -> None:
+    def after_change(self, actor: Actor, obj: Any) -> None:
         passes.want_everywhere()
 
     def why_kept(self, obj: Flavor) -> str:

@@ -8,6 +8,7 @@ class WorkspacesConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the receivers of signals from the rooms below."""
+        from django.contrib.auth.signals import user_logged_in
         from django.db.models.signals import post_delete, post_save
 
         from accounts.notices import words
@@ -35,6 +36,7 @@ class WorkspacesConfig(AppConfig):
         reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)
         tick.connect(receivers.on_tick)
+        user_logged_in.connect(receivers.on_signed_in)
         ssh_keys_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_rights_changed)
         token_revoked.connect(receivers.on_token_revoked)

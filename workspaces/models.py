@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.credentials.secrets import decrypt
 from accounts.models import Tenant, valid_time_zone
+from quotas.models import Booking
 from workloads import models as workloads
 from workloads.models import EventRow, Workload
 
@@ -312,3 +313,58 @@ class Template(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ClassLaunch(models.Model):
+    """Workspaces launched for a list of people by an owner of their tenant. Each has the class's name."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", verbose_name=_("tenant"))
+    name = models.CharField(_("name"), max_length=63)
+    template = models.ForeignKey(Template, models.SET_NULL, null=True, related_name="+")
+    # Fields of a launch as a template keeps them.
+    body = models.JSONField(default=dict)
+    booking = models.ForeignKey(Booking, models.SET_NULL, null=True, related_name="+")
+    # A person's workspace is launched at their next sign-in instead of now.
+    at_sign_in = models.BooleanField(default=False)
+    # Whoever launched it, or added people last. While they own the tenant, workspaces are launched.
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    stopped_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("class launch")
+        verbose_name_plural = _("class launches")
+        ordering: ClassVar = ["-created_at", "id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="one_class_launch_of_a_name")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Seat(models.Model):
+    """Person of a class launch: their workspace, or why there is none."""
+
+    class_launch = models.ForeignKey(ClassLaunch, models.CASCADE, related_name="seats")
+    username = models.CharField(max_length=150)  # as it was written
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")
+    workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="+")
+    # From when on the workspace is launched; null: from the next sign-in on.
+    due_at = models.DateTimeField(null=True)
+    # Refusal of the launch, in the language of `ClassLaunch.by`. Empty: none.
+    code = models.CharField(max_length=64, blank=True)
+    message = models.TextField(blank=True)
+    hint = models.TextField(blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["pk"]
+        indexes: ClassVar = [
+            models.Index(
+                fields=["due_at", "id"], condition=Q(workspace=None, code=""), name="seats_without_workspace"
+            )
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["class_launch", "username"], name="one_seat_per_person_and_class")
+        ]

@@ -15,6 +15,7 @@ from quotas.models import Quota, TenantLimit
 from workloads.live import groups
 
 from . import enqueue
+from .classes import launching
 from .models import Desired, Phase, Share, ShareRole, Workspace
 from .runs import lifetime, schedule, sharing
 from .state import jupyter
@@ -58,6 +59,11 @@ def on_tick(**_: object) -> None:
     lifetime.pass_due()
     end_handed_out()
     schedule.pass_due()
+    launching.pass_due()
+
+
+def on_signed_in(*, user: User, **_: object) -> None:
+    launching.on_sign_in(user)
 
 
 def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:

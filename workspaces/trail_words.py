@@ -4,10 +4,12 @@ from django.utils.translation import gettext_lazy as _
 
 KINDS = {
     "workspace": _("Workspaces"),
+    "class": _("Class launches"),
 }
 
 DONE = {
     "workspace.launch": _("%(actor)s launched the workspace “%(name)s”."),
+    "workspace.launch-for": _("%(actor)s launched the workspace “%(name)s” for %(for)s."),
     "workspace.start": _("%(actor)s started the workspace “%(name)s”."),
     "workspace.stop": _("%(actor)s stopped the workspace “%(name)s”."),
     "workspace.restart": _("%(actor)s restarted the workspace “%(name)s”."),
@@ -28,6 +30,10 @@ DONE = {
     "template.create": _("%(actor)s saved the template “%(name)s”."),
     "template.change": _("%(actor)s changed the template “%(name)s”."),
     "template.delete": _("%(actor)s deleted the template “%(name)s”."),
+    "class.launch": _("%(actor)s launched the class “%(name)s” (people named: %(people)s)."),
+    "class.stop": _("%(actor)s stopped the class “%(name)s”."),
+    "class.extend": _("%(actor)s extended the class “%(name)s”."),
+    "class.delete": _("%(actor)s deleted the class launch “%(name)s”. Its workspaces stay."),
     "image.create": _("%(actor)s added the image “%(name)s”."),
     "image.change": _("%(actor)s changed the image “%(name)s”."),
 }

@@ -7,6 +7,7 @@ from .pages import (
     views_apps,
     views_launch,
     views_schedule,
+    views_service_accounts,
     views_settings,
     views_shares,
     views_templates,
@@ -45,5 +46,28 @@ urlpatterns = [
         "tenants/<slug:slug>/members/<username:username>/remove/",
         views_tenant.remove_member,
         name="tenant-remove",
+    ),
+    path(
+        "tenants/<slug:slug>/service-accounts/", views_service_accounts.create, name="service-account-create"
+    ),
+    path(
+        "tenants/<slug:slug>/service-accounts/<uuid:id>/",
+        views_service_accounts.account,
+        name="service-account",
+    ),
+    path(
+        "tenants/<slug:slug>/service-accounts/<uuid:id>/adopt/",
+        views_service_accounts.adopt,
+        name="service-account-adopt",
+    ),
+    path(
+        "tenants/<slug:slug>/service-accounts/<uuid:id>/delete/",
+        views_service_accounts.delete,
+        name="service-account-delete",
+    ),
+    path(
+        "tenants/<slug:slug>/service-accounts/<uuid:id>/tokens/<uuid:token_id>/revoke/",
+        views_service_accounts.revoke_token,
+        name="service-account-token-revoke",
     ),
 ]

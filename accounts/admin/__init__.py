@@ -3,8 +3,8 @@
 Pages of people and tenants are in portal/admin, because they show data of every room.
 """
 
-from accounts.admin import credentials, trail
+from accounts.admin import credentials, service_accounts, trail
 from accounts.announcements import admin as announcements
 from accounts.notices import admin as notices
 
-__all__ = ["announcements", "credentials", "notices", "trail"]
+__all__ = ["announcements", "credentials", "notices", "service_accounts", "trail"]

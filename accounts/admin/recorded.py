@@ -25,6 +25,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from accounts import signals
+from accounts.access import Actor
 from accounts.admin import deletion
 from accounts.admin.fields import OwnFields
 from accounts.admin.labels import LabelledRows
@@ -197,7 +198,7 @@ class RecordedPage(Page[M]):
         """Return why the object cannot be deleted now; empty if it can."""
         return ""
 
-    def after_change(self, request: HttpRequest, obj: Model) -> None:
+    def after_change(self, actor: Actor, obj: Model) -> None:
         """Follow up on a change, in its transaction."""
 
     def save_model(self, request: HttpRequest, obj: M, form: ModelForm[M], change: bool) -> None:
@@ -260,12 +261,16 @@ class RecordedPage(Page[M]):
         return deletion.in_words(objs)
 
     def record(self, request: HttpRequest, obj: Model, verb: str, changes: dict[str, Any]) -> None:
+        self.write_down(actor_of(request), obj, verb, changes)
+
+    def write_down(self, actor: Actor, obj: Model, verb: str, changes: dict[str, Any]) -> None:
+        """Record a change in the audit trail, and follow up on it. The API's writes call it, too."""
         tenant = obj if isinstance(obj, Tenant) else getattr(obj, "tenant", None)
         data = {"name": str(obj), **changes}
         # An entry cannot point to a tenant that is being deleted.
         stays = tenant if verb != "delete" or not isinstance(obj, Tenant) else None
-        audit.record(actor_of(request), f"{obj._meta.model_name}.{verb}", target=obj, tenant=stays, data=data)
-        self.after_change(request, obj)
+        audit.record(actor, f"{obj._meta.model_name}.{verb}", target=obj, tenant=stays, data=data)
+        self.after_change(actor, obj)
 
 
 def changes_of(form: BaseForm, *, is_new: bool = False) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def _unknown() -> Invalid:
 def allow(actor: Actor, user_code: str) -> DeviceCode:
     """Let the terminal of this code act as the person. Raise Invalid as `waiting` does, or if a scope is not theirs."""
     request = waiting(actor, user_code)
-    tokens.check(actor.user, request.name, request.scopes)
+    tokens.check(actor.user, request.name, request.scopes, None, tokens.DEFAULT_DAYS)
     with transaction.atomic():
         answered = {"user": actor.user, "session_row": actor.session_row}
         if not DeviceCode.objects.filter(pk=request.pk, user=None).update(**answered):

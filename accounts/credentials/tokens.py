@@ -24,6 +24,7 @@ from accounts.errors import Conflict, Invalid, NotAllowed, NotSignedIn
 from accounts.live import publish
 from accounts.locks import locked
 from accounts.models import APIToken, Membership, Scope, Tenant, User
+from accounts.service_accounts.answering import works
 from accounts.text import is_visible
 from accounts.trail import audit
 
@@ -84,16 +85,24 @@ def create(
         tenant = visible_tenants(actor).filter(slug=tenant_slug).first()
         if tenant is None:
             raise _invalid("tenant", _("You are not in a tenant of this name."))
+    return create_for(actor, actor.user, name, scopes, tenant, days)
+
+
+@transaction.atomic
+def create_for(
+    actor: Actor, user: User, name: str, scopes: Sequence[str], tenant: Tenant | None, days: int
+) -> tuple[APIToken, str]:
+    """Create a token of this account, which the caller has found to be the actor's own or one that they manage."""
     if actor.token is not None:
         _require_narrower(actor.token, scopes, tenant)
-    locked(User.objects.all()).get(pk=actor.user.pk)  # one at a time, or the limit could be passed
-    if usable(actor).count() >= MOST_PER_PERSON:
+    locked(User.objects.all()).get(pk=user.pk)  # one at a time, or the limit could be passed
+    if usable(Actor(user)).count() >= MOST_PER_PERSON:
         raise Conflict(
             "too_many_tokens",
             _("You have %(count)d tokens already.") % {"count": MOST_PER_PERSON},
             _("Revoke those that you no longer use."),
         )
-    return _issue(actor.user, name, scopes, tenant, days, actor=actor)
+    return _issue(user, name, scopes, tenant, days, actor=actor)
 
 
 def get(actor: Actor, token_id: UUID) -> APIToken:
@@ -145,9 +154,14 @@ def authenticate(secret: str) -> APIToken:
 
 
 def is_usable(token: APIToken) -> bool:
-    """Return True if the token is valid, and its person active and still in the tenant that it is bound to."""
+    """Return True if the token is valid, and its person active and still in the tenant that it is bound to.
+
+    For a token of a service account, also somebody must answer for the account.
+    """
     user = token.user
     if token.revoked_at is not None or token.expires_at <= timezone.now() or not user.is_active:
+        return False
+    if user.service_of_id is not None and not works(user):
         return False
     if token.tenant_id is None or Actor(user, token).is_admin:
         return True
@@ -164,7 +178,7 @@ def _note_use(token: APIToken) -> None:
 def _issue(
     user: User, name: str, scopes: Sequence[str], tenant: Tenant | None, days: int, *, actor: Actor | None
 ) -> tuple[APIToken, str]:
-    check(user, name, scopes, days)
+    check(user, name, scopes, tenant, days)
     expires_at = timezone.now() + timedelta(days=days)
     if actor is not None and actor.token is not None:
         expires_at = min(expires_at, actor.token.expires_at)
@@ -183,7 +197,7 @@ def _issue(
     return token, secret
 
 
-def check(user: User, name: str, scopes: Sequence[str], days: int = DEFAULT_DAYS) -> None:
+def check(user: User, name: str, scopes: Sequence[str], tenant: Tenant | None, days: int) -> None:
     """Raise Invalid if the person may have no such token."""
     unknown = sorted(set(scopes) - set(Scope.values))
     if not scopes or unknown:
@@ -191,6 +205,8 @@ def check(user: User, name: str, scopes: Sequence[str], days: int = DEFAULT_DAYS
         raise _invalid("scopes", _("Choose one or more of: %(scopes)s.") % {"scopes": choices})
     if Scope.ADMIN in scopes and not user.is_staff:
         raise _invalid("scopes", _("Only admins can have tokens with the scope “admin”."))
+    if user.service_of_id is not None and (tenant is None or tenant.pk != user.service_of_id):
+        raise _invalid("tenant", _("Tokens of a service account are limited to its own tenant."))
     if not 1 <= days <= LONGEST_DAYS:
         raise _invalid("days", _("Use 1 to %(days)d days.") % {"days": LONGEST_DAYS})
     if not name.strip() or len(name) > 80 or not is_visible(name):

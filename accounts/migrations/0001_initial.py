@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import accounts.models
+import accounts.text
 
 
 class Migration(migrations.Migration):
@@ -171,6 +172,74 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="Announcement",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "text",
+                    models.CharField(max_length=500, validators=[accounts.text.visible], verbose_name="text"),
+                ),
+                (
+                    "level",
+                    models.CharField(
+                        choices=[("info", "info"), ("warn", "warning"), ("bad", "severe")],
+                        default="info",
+                        max_length=4,
+                        verbose_name="severity",
+                    ),
+                ),
+                (
+                    "shown_from",
+                    models.DateTimeField(default=django.utils.timezone.now, verbose_name="shown from"),
+                ),
+                (
+                    "shown_until",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="Empty: until somebody ends it.",
+                        null=True,
+                        verbose_name="shown until",
+                    ),
+                ),
+                (
+                    "no_launches_from",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="For maintenance: from then until its end nothing new starts, except by admins. What runs is not affected, and requests wait. Empty: launches go on.",
+                        null=True,
+                        verbose_name="no launches from",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+            ],
+            options={
+                "verbose_name": "announcement",
+                "verbose_name_plural": "announcements",
+                "ordering": ["-shown_from", "id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("shown_until", None),
+                            ("shown_until__gt", models.F("shown_from")),
+                            _connector="OR",
+                        ),
+                        name="announcement_ends_after_its_begin",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("no_launches_from", None),
+                            ("no_launches_from__gte", models.F("shown_from")),
+                            _connector="OR",
+                        ),
+                        name="announcement_comes_before_its_maintenance",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="APIToken",
             fields=[
                 (
@@ -263,6 +332,7 @@ class Migration(migrations.Migration):
             name="SocketTicket",
             fields=[
                 ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("session_row", models.CharField(blank=True, db_default="", default="", max_length=40)),
                 ("expires_at", models.DateTimeField(db_index=True)),
                 (
                     "token",
@@ -298,14 +368,17 @@ class Migration(migrations.Migration):
                         unique=True,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^(?!kube-)(?!(?:system|default|public)$)[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\\Z",
-                                "Use 1 to 40 small letters, digits and dashes; not system, default, public or kube-…",
+                                "^(?!kube-)(?!(?:agent|system|default|public)$)[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\\Z",
+                                "Use 1 to 40 small letters, digits and dashes; not agent, system, default, public or kube-…",
                             )
                         ],
                         verbose_name="slug",
                     ),
                 ),
-                ("name", models.CharField(max_length=120, verbose_name="name")),
+                (
+                    "name",
+                    models.CharField(max_length=120, validators=[accounts.text.visible], verbose_name="name"),
+                ),
                 ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
                 (
                     "members",
@@ -463,6 +536,9 @@ class Migration(migrations.Migration):
                             ("budget", "budget nearly or fully used"),
                             ("booking", "GPUs booked"),
                             ("health", "GPU or node unhealthy"),
+                            ("job", "job over"),
+                            ("volume", "volume received"),
+                            ("share", "workspace shared"),
                         ],
                         max_length=16,
                         verbose_name="kind",
@@ -555,6 +631,9 @@ class Migration(migrations.Migration):
                             ("budget", "budget nearly or fully used"),
                             ("booking", "GPUs booked"),
                             ("health", "GPU or node unhealthy"),
+                            ("job", "job over"),
+                            ("volume", "volume received"),
+                            ("share", "workspace shared"),
                         ],
                         max_length=16,
                     ),

@@ -20,6 +20,7 @@ class Kind(models.TextChoices):
     JOB = "job", _("job over")
     VOLUME = "volume", _("volume received")
     SHARE = "share", _("workspace shared")
+    SERVICE = "service", _("service account stopped")
 
     @property
     def when(self) -> str:
@@ -38,6 +39,7 @@ WHEN = {
     Kind.JOB: _("Your job has succeeded or failed, or was cancelled by someone else"),
     Kind.VOLUME: _("You have become the owner of a volume"),
     Kind.SHARE: _("A colleague shares a workspace with you, or no longer does"),
+    Kind.SERVICE: _("A service account of a tenant that you own stopped working"),
     Kind.BUDGET: _("Your GPU-hours of this month, or those of a tenant that you own, are nearly used up"),
 }
 

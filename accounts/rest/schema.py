@@ -17,6 +17,7 @@ MEANINGS = {
     404: "Does not exist, or belongs to a tenant that you are not in.",
     409: "Does not go together with what is there.",
     413: "More than is taken at once.",
+    415: "Not in a form that is understood: see Content-Type.",
     422: "Understood, but cannot be: see `fields`.",
     429: "Too many: wait as long as Retry-After says.",
     501: "Not built yet.",

@@ -111,10 +111,14 @@ class NewTenant(StrictSerializer):
 class MemberShape(serializers.ModelSerializer[Membership]):
     username = serializers.CharField(source="user.username")
     is_active = serializers.BooleanField(source="user.is_active")
+    is_service_account = serializers.SerializerMethodField()
 
     class Meta:
         model = Membership
-        fields = ("username", "role", "is_active")
+        fields = ("username", "role", "is_active", "is_service_account")
+
+    def get_is_service_account(self, membership: Membership) -> bool:
+        return membership.user.service_of_id is not None
 
 
 class NewMember(StrictSerializer):

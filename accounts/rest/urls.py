@@ -3,6 +3,7 @@ from django.urls.converters import StringConverter
 
 from accounts.announcements import api as announcements
 from accounts.rest import views, views_audit, views_device, views_tenants
+from accounts.service_accounts import api as service_accounts
 
 
 class UsernameConverter(StringConverter):
@@ -26,6 +27,25 @@ urlpatterns = [
     path("tenants/<slug:slug>/members/", views_tenants.MembersView.as_view(), name="members"),
     path(
         "tenants/<slug:slug>/members/<username:username>/", views_tenants.MemberView.as_view(), name="member"
+    ),
+    path("service-accounts/", service_accounts.ServiceAccountsView.as_view(), name="service-accounts"),
+    path(
+        "service-accounts/<uuid:id>/", service_accounts.ServiceAccountView.as_view(), name="service-account"
+    ),
+    path(
+        "service-accounts/<uuid:id>/adopt/",
+        service_accounts.AdoptView.as_view(),
+        name="service-account-adopt",
+    ),
+    path(
+        "service-accounts/<uuid:id>/tokens/",
+        service_accounts.ServiceTokensView.as_view(),
+        name="service-account-tokens",
+    ),
+    path(
+        "service-accounts/<uuid:id>/tokens/<uuid:token_id>/",
+        service_accounts.ServiceTokenView.as_view(),
+        name="service-account-token",
     ),
     path("announcements/", announcements.AnnouncementsView.as_view(), name="announcements"),
     path("announcements/<uuid:id>/", announcements.AnnouncementView.as_view(), name="announcement"),

@@ -97,6 +97,7 @@ def _made_for_sign_on(provider: Provider, claims: dict[str, Any]) -> User | None
     unused = User.objects.filter(
         username__iexact=safe_username(claims),
         last_login=None,
+        service_of=None,
         socialaccount=None,
         tokens=None,
         ssh_keys=None,

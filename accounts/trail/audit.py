@@ -46,6 +46,8 @@ def record(
         details.setdefault("name", str(name))  # the entry outlives its target
     if actor is not None and actor.token is not None:
         details["token"] = actor.token.prefix
+    if actor is not None and actor.user.service_of_id is not None:
+        details["responsible"] = actor.user.responsible.username if actor.user.responsible else ""
     return AuditEntry.objects.create(
         actor=actor.user if actor else None,
         actor_name=actor.user.username if actor else "",

@@ -25,6 +25,7 @@ KINDS: Words = {
     "token": gettext_lazy("API tokens"),
     "device": gettext_lazy("Sign-ins of terminals"),
     "tenant": gettext_lazy("Tenants"),
+    "service_account": gettext_lazy("Service accounts"),
     "trail": gettext_lazy("Audit trail"),
     "announcement": gettext_lazy("Announcements"),
 }
@@ -59,6 +60,9 @@ DONE: Words = {
     "device.allow": gettext_lazy("%(actor)s let “%(name)s” (%(address)s) sign in with a code."),
     "device.refuse": gettext_lazy("%(actor)s refused “%(name)s” (%(address)s), which asked to sign in."),
     "token.revoke": gettext_lazy("%(actor)s revoked the API token “%(name)s”."),
+    "service_account.create": gettext_lazy("%(actor)s created the service account %(username)s as %(role)s."),
+    "service_account.adopt": gettext_lazy("%(actor)s took over the service account %(username)s."),
+    "service_account.delete": gettext_lazy("%(actor)s deleted the service account %(username)s."),
     "tenant.create": gettext_lazy("%(actor)s created the tenant “%(name)s”."),
     "tenant.change": gettext_lazy("%(actor)s changed the tenant “%(name)s”."),
     "trail.forgotten": gettext_lazy(
@@ -105,6 +109,11 @@ def _values(entry: AuditEntry) -> dict[str, Any]:
     """Values that sentences can name. A value that an older entry does not have is a dash."""
     values: dict[str, Any] = defaultdict(lambda: "–", entry.data)
     values["actor"] = _subject(entry.actor_name)
+    if entry.data.get("responsible"):
+        values["actor"] = pgettext("who did it", "%(name)s (service account of %(responsible)s)") % {
+            "name": entry.actor_name,
+            "responsible": entry.data["responsible"],
+        }
     values["action"] = entry.action
     if entry.target_kind == "user" and "name" in entry.data:  # entries from the admin's pages
         values.setdefault("username", entry.data["name"])

@@ -1,8 +1,13 @@
 import uuid
 
 import django.contrib.postgres.fields
+import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.datetime
 from django.db import migrations, models
+
+import accounts.text
+import clusters.references
 
 
 def make_installation(apps, schema_editor):
@@ -28,13 +33,17 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
                 ),
                 ("slug", models.SlugField(max_length=40, unique=True, verbose_name="slug")),
-                ("name", models.CharField(max_length=120, verbose_name="name")),
+                (
+                    "name",
+                    models.CharField(max_length=120, validators=[accounts.text.visible], verbose_name="name"),
+                ),
                 (
                     "connection",
                     models.CharField(
                         choices=[
                             ("in-cluster", "the cluster that Berth runs in"),
                             ("kubeconfig", "a kubeconfig file on the server"),
+                            ("pasted", "a kubeconfig stored in Berth, encrypted"),
                         ],
                         default="in-cluster",
                         max_length=12,
@@ -54,6 +63,7 @@ class Migration(migrations.Migration):
                         verbose_name="context",
                     ),
                 ),
+                ("kubeconfig", models.TextField(blank=True, db_default="", default="", editable=False)),
                 (
                     "exposure",
                     models.CharField(
@@ -81,6 +91,15 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(default=22, verbose_name="SSH port of a workspace's address"),
                 ),
                 (
+                    "keeps_addresses",
+                    models.BooleanField(
+                        db_default=True,
+                        default=True,
+                        help_text="For LoadBalancer: a stopped workspace keeps its address, which counts as used. Otherwise others may get it, and the workspace gets another one at its next start.",
+                        verbose_name="keep addresses while stopped",
+                    ),
+                ),
+                (
                     "disk_class",
                     models.CharField(
                         blank=True,
@@ -99,6 +118,29 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("home_mib", models.PositiveIntegerField(default=10240, verbose_name="size of a home (MiB)")),
+                (
+                    "dataset_class",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="StorageClass; empty: the class for homes.",
+                        max_length=253,
+                        verbose_name="class for datasets",
+                    ),
+                ),
+                (
+                    "shared_classes",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=253),
+                        blank=True,
+                        db_default=[],
+                        default=list,
+                        help_text="StorageClasses whose volumes many nodes can mount at once (ReadWriteMany), besides those of drivers that Berth knows.",
+                        size=None,
+                        verbose_name="classes that several nodes can mount",
+                    ),
+                ),
                 (
                     "image_pull_secrets",
                     django.contrib.postgres.fields.ArrayField(
@@ -143,7 +185,7 @@ class Migration(migrations.Migration):
                         base_field=models.CharField(max_length=253),
                         blank=True,
                         default=list,
-                        help_text="Needed before tenants count as isolated from each other.",
+                        help_text="Only what Berth does not find by itself, here and in the next two fields.",
                         size=None,
                         verbose_name="pod networks",
                     ),
@@ -179,13 +221,49 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "allowed_cidrs",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=253),
+                        blank=True,
+                        db_default=[],
+                        default=list,
+                        help_text="Such as those of a package mirror, a git server or the proxy. All other private networks are denied.",
+                        size=None,
+                        verbose_name="private networks that workspaces may reach",
+                    ),
+                ),
+                ("found_networks", models.JSONField(db_default={}, default=dict, editable=False)),
+                (
+                    "networks_found_at",
+                    models.DateTimeField(editable=False, null=True, verbose_name="networks found at"),
+                ),
+                (
+                    "without_isolation",
+                    models.BooleanField(
+                        db_default=False, default=False, editable=False, verbose_name="run without isolation"
+                    ),
+                ),
+                (
+                    "metrics_namespace",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Its pods may reach all ports of workspaces and jobs but those of JupyterLab and SSH. Empty: none may.",
+                        max_length=63,
+                        validators=[
+                            django.core.validators.RegexValidator("^[a-z0-9]([-a-z0-9]*[a-z0-9])?\\Z")
+                        ],
+                        verbose_name="namespace of the Prometheus of workspaces",
+                    ),
+                ),
+                (
                     "prometheus_url",
                     models.CharField(
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Such as http://prometheus.monitoring:9090, to read GPU metrics. Empty: agents report "
-                        "them.",
+                        help_text="Such as http://prometheus.monitoring:9090, to read GPU metrics. Empty: agents report them.",
                         max_length=1024,
                         verbose_name="Prometheus",
                     ),
@@ -209,7 +287,30 @@ class Migration(migrations.Migration):
                         default="",
                         help_text="It adds two vectors with CUDA and prints “Test PASSED”, as NVIDIA's sample cuda-sample:vectoradd does.",
                         max_length=512,
+                        validators=[clusters.references.valid_reference],
                         verbose_name="image that tests GPUs",
+                    ),
+                ),
+                (
+                    "files_image",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="It has Python 3.9 or newer, as images of workspaces have. With it, people open the files of volumes while nothing runs. Empty: they cannot.",
+                        max_length=512,
+                        validators=[clusters.references.valid_reference],
+                        verbose_name="image that serves files",
+                    ),
+                ),
+                (
+                    "files_uid",
+                    models.PositiveIntegerField(
+                        db_default=1000,
+                        default=1000,
+                        help_text="User and group of the workspaces' images, so that files belong to them.",
+                        validators=[django.core.validators.MinValueValidator(1)],
+                        verbose_name="user id that serves files",
                     ),
                 ),
                 (
@@ -224,12 +325,30 @@ class Migration(migrations.Migration):
                     "unreachable_reason",
                     models.TextField(blank=True, editable=False, verbose_name="unreachable reason"),
                 ),
+                ("doctor_at", models.DateTimeField(editable=False, null=True, verbose_name="examined at")),
+                ("doctor_failures", models.JSONField(db_default={}, default=dict, editable=False)),
+                ("secret_accounts", models.JSONField(db_default=[], default=list, editable=False)),
             ],
             options={
                 "verbose_name": "cluster",
                 "verbose_name_plural": "clusters",
                 "ordering": ["slug"],
             },
+        ),
+        migrations.CreateModel(
+            name="Errand",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                ("name", models.CharField(max_length=64)),
+                ("arguments", models.JSONField(default=dict)),
+                ("language", models.CharField(blank=True, max_length=16)),
+                ("made_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("began_at", models.DateTimeField(null=True)),
+                ("answer", models.JSONField(null=True)),
+            ],
         ),
         migrations.CreateModel(
             name="Installation",
@@ -372,6 +491,43 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "nodes",
                 "ordering": ["name"],
                 "constraints": [models.UniqueConstraint(fields=("cluster", "name"), name="one_row_per_node")],
+            },
+        ),
+        migrations.CreateModel(
+            name="PartPod",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("uid", models.CharField(max_length=64)),
+                ("part", models.CharField(max_length=64)),
+                ("namespace", models.CharField(max_length=253)),
+                ("name", models.CharField(max_length=253)),
+                ("node", models.CharField(blank=True, max_length=253)),
+                ("owner", models.CharField(blank=True, max_length=300)),
+                ("version", models.CharField(blank=True, help_text="Tag of its image.", max_length=64)),
+                ("scheduler_version", models.CharField(blank=True, max_length=64)),
+                ("ready", models.BooleanField(default=False)),
+                ("unready_since", models.DateTimeField(null=True)),
+                ("restarts", models.PositiveIntegerField(default=0)),
+                ("crashed_at", models.DateTimeField(null=True)),
+                ("detail", models.TextField(blank=True)),
+                (
+                    "cluster",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="part_pods",
+                        to="clusters.cluster",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("cluster", "uid"), name="one_row_per_pod_of_a_part")
+                ],
             },
         ),
         migrations.CreateModel(

@@ -26,6 +26,7 @@ class MembershipInline(OwnFields, admin.TabularInline[Membership, Any]):
         return (
             super()
             .get_queryset(request)
+            .filter(user__service_of=None)
             .select_related("user", "tenant")
             .order_by("tenant__slug", "user__username")
         )

@@ -188,7 +188,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         admitted = Claim.objects.filter(user=OuterRef("pk"), state=Claim.State.ADMITTED)
         count = admitted.order_by().values("user").annotate(count=Count("pk")).values("count")
-        people: QuerySet[User] = super().get_queryset(request)
+        people: QuerySet[User] = super().get_queryset(request).filter(service_of=None)
         return people.annotate(running=Coalesce(Subquery(count), 0)).prefetch_related("memberships__tenant")
 
     def get_inlines(self, request: HttpRequest, obj: User | None) -> Any:

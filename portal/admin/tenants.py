@@ -48,7 +48,7 @@ class TenantPage(ConfirmsLowering[Tenant]):
         state = Claim.State
         limit = TenantLimit.objects.filter(tenant=OuterRef("pk")).values("workspaces")
         return tenants.annotate(
-            count_people=counted(Membership.objects.all()),
+            count_people=counted(Membership.objects.filter(user__service_of=None)),
             count_running=counted(Claim.objects.filter(state=state.ADMITTED)),
             count_workspaces=counted(
                 Claim.objects.filter(state=state.ADMITTED, holder_kind=Claim.Holder.WORKSPACE)

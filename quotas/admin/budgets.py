@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.access import Actor
 from accounts.admin.meters import meter
 from accounts.admin.recorded import ReadOnlyInline, ReadOnlyPage
 from accounts.rest.actors import actor_of
@@ -92,7 +93,7 @@ class BudgetPage(ConfirmsLowering[Budget]):
         if change and added:
             budgets.add_hours(actor_of(request), obj, added)
 
-    def after_change(self, request: HttpRequest, obj: Model) -> None:
+    def after_change(self, actor: Actor, obj: Model) -> None:
         budgets.changed()
 
     @admin.display(description=gettext_lazy("budget"), ordering="tenant__slug")

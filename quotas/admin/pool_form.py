@@ -73,8 +73,9 @@ class FlavorForm(forms.ModelForm[Flavor]):
 
     def clean_units(self) -> int:
         units: int = self.cleaned_data["units"]
-        pool = self.instance.pool
-        if units:
+        # On the page of its pool there is no choice: the row has its pool already.
+        pool = self.cleaned_data.get("pool") or getattr(self.instance, "pool", None)
+        if units and pool is not None:
             try:
                 sharing.of(pool).portion(pool, pool.gpus(units), None)
             except Invalid as refusal:

@@ -22,9 +22,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.access import Actor
 from accounts.admin.meters import meter
 from accounts.admin.recorded import RecordedPage
-from accounts.rest.actors import actor_of
 from clusters.models import Cluster
 from quotas import admission, notices, passes
 from quotas.allowed import overuse
@@ -69,12 +69,15 @@ class ConfirmsLowering(RecordedPage[M]):
             found = would_be_over(obj, is_gone=verb == "delete")
             lowered: list[Overuse] = getattr(request, "lowered", [])
             request.lowered = [*lowered, *([found] if found else [])]  # type: ignore[attr-defined]
-        if isinstance(obj, Quota | TenantLimit) and verb != "delete":
-            notices.share_changed(actor_of(request).user, obj, changes)
         if isinstance(obj, Quota) and verb != "delete" and (warning := beyond_the_pool(obj)):
             self.message_user(request, warning, messages.WARNING)
 
-    def after_change(self, request: HttpRequest, obj: Model) -> None:
+    def write_down(self, actor: Actor, obj: Model, verb: str, changes: dict[str, Any]) -> None:
+        super().write_down(actor, obj, verb, changes)
+        if isinstance(obj, Quota | TenantLimit) and verb != "delete":
+            notices.share_changed(actor.user, obj, changes)
+
+    def after_change(self, actor: Actor, obj: Model) -> None:
         passes.want_everywhere()
 
     def _asking_first(self, request: HttpRequest, save: Callable[[], Any]) -> Any:

@@ -1,9 +1,14 @@
 import uuid
 from decimal import Decimal
 
+import django.contrib.postgres.fields
+import django.core.validators
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
+
+import accounts.text
+import clusters.references
 
 
 class Migration(migrations.Migration):
@@ -154,6 +159,8 @@ class Migration(migrations.Migration):
                     models.CharField(choices=[("workspace", "workspace"), ("job", "job")], max_length=12),
                 ),
                 ("holder_id", models.UUIDField()),
+                ("part", models.PositiveIntegerField(db_default=0, default=0)),
+                ("members", models.PositiveIntegerField(db_default=1, default=1, verbose_name="nodes")),
                 ("units", models.PositiveIntegerField(verbose_name="units")),
                 (
                     "cpu_millicores",
@@ -173,6 +180,7 @@ class Migration(migrations.Migration):
                     "card_cores",
                     models.PositiveSmallIntegerField(help_text="Percent of a GPU's cores.", null=True),
                 ),
+                ("extra", models.JSONField(db_default={}, default=dict)),
                 (
                     "state",
                     models.CharField(
@@ -217,10 +225,21 @@ class Migration(migrations.Migration):
                         blank=True, help_text="Chosen at admission.", max_length=253, verbose_name="node"
                     ),
                 ),
+                (
+                    "nodes",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=253),
+                        blank=True,
+                        db_default=[],
+                        default=list,
+                        size=None,
+                    ),
+                ),
                 ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
                 ("admitted_at", models.DateTimeField(null=True, verbose_name="admitted at")),
                 ("released_at", models.DateTimeField(null=True, verbose_name="released at")),
                 ("ends_at", models.DateTimeField(null=True, verbose_name="ends at")),
+                ("expected_end_at", models.DateTimeField(null=True)),
                 ("must_end_at", models.DateTimeField(null=True)),
                 ("reclaim_at", models.DateTimeField(null=True)),
                 ("reclaim_code", models.CharField(blank=True, db_default="", default="", max_length=64)),
@@ -270,7 +289,10 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
                 ),
                 ("slug", models.SlugField(max_length=40, unique=True, verbose_name="slug")),
-                ("name", models.CharField(max_length=120, verbose_name="name")),
+                (
+                    "name",
+                    models.CharField(max_length=120, validators=[accounts.text.visible], verbose_name="name"),
+                ),
                 (
                     "node_labels",
                     models.JSONField(
@@ -352,6 +374,16 @@ class Migration(migrations.Migration):
                         default=False,
                         help_text="A run gets one replica at most, as the device plugin's failRequestsGreaterThanOne has it.",
                         verbose_name="one unit each",
+                    ),
+                ),
+                (
+                    "extra_resources",
+                    models.JSONField(
+                        blank=True,
+                        db_default={},
+                        default=dict,
+                        help_text="What each pod requests besides, for RDMA: so many for each of its GPUs, or parts of one.",
+                        verbose_name="resources beside GPUs",
                     ),
                 ),
                 ("gpu_product", models.CharField(blank=True, max_length=120, verbose_name="GPU")),
@@ -507,15 +539,30 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
                 ),
                 ("slug", models.SlugField(max_length=40, unique=True, verbose_name="slug")),
-                ("name", models.CharField(max_length=120, verbose_name="name")),
+                (
+                    "name",
+                    models.CharField(max_length=120, validators=[accounts.text.visible], verbose_name="name"),
+                ),
                 (
                     "units",
                     models.PositiveIntegerField(
                         default=0, help_text="GPUs, instances or replicas.", verbose_name="units"
                     ),
                 ),
-                ("cpu_millicores", models.PositiveIntegerField(verbose_name="CPU (millicores)")),
-                ("memory_mib", models.PositiveIntegerField(verbose_name="memory (MiB)")),
+                (
+                    "cpu_millicores",
+                    models.PositiveIntegerField(
+                        validators=[django.core.validators.MinValueValidator(100)],
+                        verbose_name="CPU (millicores)",
+                    ),
+                ),
+                (
+                    "memory_mib",
+                    models.PositiveIntegerField(
+                        validators=[django.core.validators.MinValueValidator(128)],
+                        verbose_name="memory (MiB)",
+                    ),
+                ),
                 (
                     "pool",
                     models.ForeignKey(
@@ -648,9 +695,36 @@ class Migration(migrations.Migration):
                     "storage_mib",
                     models.PositiveBigIntegerField(
                         blank=True,
-                        help_text="Homes and disks. Empty: no limit.",
+                        help_text="All volumes together. Empty: no limit.",
                         null=True,
                         verbose_name="storage (MiB)",
+                    ),
+                ),
+                (
+                    "homes_mib",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="All homes together. Empty: no limit.",
+                        null=True,
+                        verbose_name="homes (MiB)",
+                    ),
+                ),
+                (
+                    "disks_mib",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="All local disks together. Empty: no limit.",
+                        null=True,
+                        verbose_name="local disks (MiB)",
+                    ),
+                ),
+                (
+                    "datasets_mib",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="All datasets together, with their mounted versions. Empty: no limit.",
+                        null=True,
+                        verbose_name="datasets (MiB)",
                     ),
                 ),
                 (
@@ -678,6 +752,26 @@ class Migration(migrations.Migration):
                         help_text="Empty: no limit.",
                         null=True,
                         verbose_name="workspaces of one person at once",
+                    ),
+                ),
+                (
+                    "person_storage_mib",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="All volumes that one person has in the tenant. Empty: no limit.",
+                        null=True,
+                        verbose_name="storage of one person (MiB)",
+                    ),
+                ),
+                (
+                    "image_prefixes",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="People may run images from here, by reference. One host, or host and path, per line: registry.example/team/ allows all under that path. Images without a host are docker.io/library/. Empty: only images of the catalogue.",
+                        validators=[clusters.references.valid_prefixes],
+                        verbose_name="registries of own images",
                     ),
                 ),
                 (
@@ -803,8 +897,8 @@ class Migration(migrations.Migration):
             model_name="claim",
             constraint=models.UniqueConstraint(
                 condition=models.Q(("state", "released"), _negated=True),
-                fields=("holder_kind", "holder_id"),
-                name="one_live_claim_per_holder",
+                fields=("holder_kind", "holder_id", "part"),
+                name="one_live_claim_per_part_of_a_holder",
             ),
         ),
         migrations.AddConstraint(
@@ -838,6 +932,23 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="waiting_has_no_node",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="claim",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("members__gte", 1)), name="claim_has_a_member"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="claim",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "admitted"), _negated=True),
+                    models.Q(("nodes__0", models.F("node")), ("nodes__len", models.F("members"))),
+                    _connector="OR",
+                ),
+                name="admitted_with_all_members",
             ),
         ),
         migrations.AddConstraint(

@@ -22,6 +22,7 @@ from accounts.credentials import ssh_keys, tokens
 from accounts.credentials.sessions import SessionStore
 from accounts.models import DeviceCode, Membership, User
 from accounts.notices.models import Notice
+from accounts.service_accounts import changing as service_accounts
 from accounts.sign_on import second_factor, waiting
 from monitoring.models import Alert, AlertDelivery, AlertMember, AlertRoute
 from quotas.accounting import ledger
@@ -100,6 +101,12 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "tenants/<slug:slug>/members/<username:username>/remove/": [
         ("alice", "/tenants/demo/members/bob/remove/")
     ],
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/": [
+        ("alice", "/tenants/demo/service-accounts/{service-account}/")
+    ],
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/delete/": [
+        ("alice", "/tenants/demo/service-accounts/{service-account}/delete/")
+    ],
     "idle/": [("alice", "/idle/"), ("victor", "/idle/?days=30"), ("bob", "/idle/?minutes=0")],
     "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
@@ -162,6 +169,9 @@ NOT_READ = {
     "sign-out/",
     "tenant/",
     "tenants/<slug:slug>/members/",
+    "tenants/<slug:slug>/service-accounts/",
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/adopt/",
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/tokens/<uuid:token_id>/revoke/",
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",
     "volumes/<uuid:id>/clone/",
@@ -230,6 +240,8 @@ class Stage:
         self.people = people_of(self.cast, language)
         furnished = furnish(self.cast)
         self.ids = {str(phase): str(one.pk) for phase, one in furnished.items()}
+        service_account = service_accounts.create(self.cast.alice, tenant="demo", name="ci", role="member")
+        self.ids["service-account"] = str(service_account.pk)
         self.ids["post-mortem"] = str(make_post_mortem(furnished[Phase.FAILED]).pk)
         self.ids["booking"] = str(booked(self.cast).pk)
         soon = timezone.now() + timedelta(hours=1)

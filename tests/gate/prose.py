@@ -21,11 +21,16 @@ POOR_OPENINGS = frozenset(
     """.split()  # noqa: SIM905
 )
 PARTS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+"""What may hold a function or a class; to look into expressions too takes twice as long."""
 
 
 def openings(file: Path) -> Iterator[tuple[int, str]]:
     """Yield line and first word of each docstring."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    left: list[ast.AST] = [ast.parse(file.read_text())]
+    while left:
+        node = left.pop()
+        left += [inner for inner in ast.iter_child_nodes(node) if isinstance(inner, BLOCKS)]
         if isinstance(node, PARTS) and (text := ast.get_docstring(node)):
             word = re.match(r"[\W_]*([A-Za-z']+)", text)
             yield node.body[0].lineno, word[1].lower() if word else ""

@@ -4,10 +4,11 @@ import ast
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -31,6 +32,9 @@ MOST_FILES = 25
 MOST_POOR = 0.05
 """Share of a room's docstrings."""
 
+NAMES = r"\w+(?: as \w+)?(?:, \w+(?: as \w+)?)*"
+IMPORTED = re.compile(rf"^\s*from ((?:{'|'.join((*ROOMS, 'tests'))})[\w.]*) import ({NAMES})", re.MULTILINE)
+
 
 def python_files() -> list[Path]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"]
@@ -43,14 +47,37 @@ def test_no_folder_has_more_files_than_a_reader_can_look_through() -> None:
     assert {folder: files for folder, files in folders.items() if files > MOST_FILES} == {}
 
 
-def imports_of_tests() -> Iterator[tuple[Path, str]]:
-    """Yield each file below tests/ with each dotted name of tests/ that it imports."""
+class Imported(NamedTuple):
+    file: Path
+    """A file below tests/."""
+    module: str
+    name: str
+    in_string: bool
+    """A program in a string imports it."""
+
+
+@cache
+def imported() -> list[Imported]:
+    """Return what the files below tests/, and the programs in their strings, import of the rooms and of tests/."""
+    found = []
     for file in (file for file in python_files() if file.parts[0] == "tests"):
         for node in ast.walk(ast.parse((ROOT / file).read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
-                yield from ((file, f"{node.module}.{name.name}") for name in node.names)
-            elif isinstance(node, ast.Import):
-                yield from ((file, name.name) for name in node.names if name.name.startswith("tests."))
+            if isinstance(node, ast.ImportFrom):
+                found += [Imported(file, node.module or "", name.name, False) for name in node.names]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for module, names in IMPORTED.findall(node.value):
+                    one_by_one = [name.split(" as ")[0].strip() for name in names.split(",")]
+                    found += [Imported(file, module, name, True) for name in one_by_one]
+    return found
+
+
+def imports_of_tests() -> list[tuple[Path, str]]:
+    """Return each file below tests/ with each dotted name of tests/ that it imports."""
+    return [
+        (one.file, f"{one.module}.{one.name}")
+        for one in imported()
+        if not one.in_string and one.module.startswith("tests.")
+    ]
 
 
 def test_a_rooms_tests_import_helpers_of_their_own_room_or_of_all_rooms() -> None:
@@ -94,19 +121,6 @@ def test_the_first_word_of_a_docstring_is_judged(tmp_path: Path, text: str, poor
     assert [word for _line, word in openings(file) if is_poor(word)] == poor
 
 
-NAMES = r"\w+(?: as \w+)?(?:, \w+(?: as \w+)?)*"
-IMPORTED = re.compile(rf"^\s*from ((?:{'|'.join((*ROOMS, 'tests'))})[\w.]*) import ({NAMES})", re.MULTILINE)
-
-
-def imports_in_strings() -> Iterator[tuple[Path, str, str]]:
-    """Yield each file below tests/ with each module and name that a program in one of its strings imports."""
-    for file in (file for file in python_files() if file.parts[0] == "tests"):
-        for node in ast.walk(ast.parse((ROOT / file).read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                for module, names in IMPORTED.findall(node.value):
-                    yield from ((file, module, name.split(" as ")[0].strip()) for name in names.split(","))
-
-
 def is_there(module: str, name: str) -> bool:
     try:
         return hasattr(import_module(module), name) or find_spec(f"{module}.{name}") is not None
@@ -116,6 +130,6 @@ def is_there(module: str, name: str) -> bool:
 
 def test_programs_in_strings_import_what_is_there() -> None:
     """Such programs run in other processes, some only in suites that take long."""
-    found = list(imports_in_strings())
+    found = [one for one in imported() if one.in_string]
     assert len(found) > 20
-    assert [f"{file}: {module}.{name}" for file, module, name in found if not is_there(module, name)] == []
+    assert [one for one in found if not is_there(one.module, one.name)] == []

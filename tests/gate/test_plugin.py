@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 ONCE = """
 import pathlib, pytest
@@ -57,15 +58,6 @@ def test_red_twice_fails_the_run(tmp_path: Path) -> None:
     code, output = run(tmp_path, ONCE.format(count=1) + ALWAYS)
     assert code == 1
     assert "1 failed, 1 passed, 1 flaky" in closing_line(output)
-
-
-def test_three_flaky_tests_pass_and_four_fail(tmp_path: Path) -> None:
-    for count, expected in ((3, 0), (4, 1)):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        code, output = run(folder, ONCE.format(count=count))
-        assert code == expected, output
-        assert f"1 passed, {count} flaky" in closing_line(output)
 
 
 def test_a_test_red_in_its_teardown_alone_is_run_again_too(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def test_a_version_that_is_being_taken_is_waited_for(on: str) -> None:
     assert standing(on, Phase.SUCCEEDED, "failed") == (Standing.MET if on == "end" else Standing.NEVER)
 
 
+@pytest.mark.slow
 def test_a_job_has_no_claim_while_it_waits_and_begins_by_itself(house: Cast) -> None:
     first = submitted(house, "first")
     then = submitted(house, "then", after=after(first))
@@ -66,6 +67,7 @@ def test_the_end_of_a_job_asks_for_looks_at_those_that_wait_for_it(house: Cast) 
     drive(then, in_phase("succeeded"))
 
 
+@pytest.mark.slow
 def test_a_job_is_not_started_if_the_other_does_not_succeed(house: Cast) -> None:
     first = submitted(house, "first", ends=FAILS, retries=0)
     then = submitted(house, "then", after=after(first))
@@ -79,6 +81,7 @@ def test_a_job_is_not_started_if_the_other_does_not_succeed(house: Cast) -> None
     drive(at_end, in_phase("succeeded"))
 
 
+@pytest.mark.slow
 def test_a_retry_lets_those_wait_again_that_were_not_started(house: Cast) -> None:
     first = submitted(house, "first", ends=FAILS, retries=0)
     other = submitted(house, "other", ends=FAILS, retries=0)
@@ -102,6 +105,7 @@ def test_a_retry_lets_those_wait_again_that_were_not_started(house: Cast) -> Non
     assert then.ended_at is None
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_stays_so_when_the_other_is_retried(house: Cast) -> None:
     first = submitted(house, "first", ends=FAILS, retries=0)
     then = submitted(house, "then", after=after(first))
@@ -112,6 +116,7 @@ def test_a_cancelled_job_stays_so_when_the_other_is_retried(house: Cast) -> None
     assert (then.phase, then.failure) == ("cancelled", None)
 
 
+@pytest.mark.slow
 def test_the_deletion_of_a_job_ends_what_waits_for_its_success(house: Cast) -> None:
     first = submitted(house, "first", ends=RUNS)
     then = submitted(house, "then", after=after(first))
@@ -138,6 +143,7 @@ def test_jobs_of_other_tenants_are_not_there(house: Cast) -> None:
     assert Job.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_what_can_never_begin_is_refused(house: Cast) -> None:
     first = drive(submitted(house, "first", ends=FAILS, retries=0), in_phase("failed"))
     for wishes in (after(first), after(first, first, on="end")):

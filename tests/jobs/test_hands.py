@@ -53,6 +53,7 @@ def test_a_batch_job_that_is_deleted_by_hand_costs_no_retry(house: Cast, api: Ap
     is_free_of_retries(drive(job, runs_again))
 
 
+@pytest.mark.slow
 def test_a_batch_job_that_is_suspended_by_hand_costs_no_retry(house: Cast, api: Api) -> None:
     job = running(house)
     name = attempts(job)[0].object_name
@@ -71,6 +72,7 @@ def test_a_secret_that_is_deleted_by_hand_is_made_again_for_the_next_attempt(hou
     assert api.get("Secret", namespace, name) is not None
 
 
+@pytest.mark.slow
 def test_an_eviction_costs_no_retry(house: Cast, api: Api, played_cluster: Path) -> None:
     job = running(house)
     pod = pod_of(job, api)["metadata"]

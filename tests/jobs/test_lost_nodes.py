@@ -45,6 +45,7 @@ def own_rights(played_cluster: Path, tmp_path_factory: pytest.TempPathFactory) -
     own.clear_away()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.django_db(transaction=True)
 def test_a_part_on_a_lost_node_waits_for_its_end_and_then_runs_elsewhere(

@@ -40,6 +40,7 @@ def test_no_more_parts_run_than_may(house: Cast) -> None:
     assert held(job) == 2
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_is_tried_again_as_often_as_was_asked_for(house: Cast) -> None:
     job = drive(submitted(house, ends=FAILS, retries=2), in_phase("failed"))
     assert [(one.number, one.exit_code, one.counted) for one in attempts(job)] == [

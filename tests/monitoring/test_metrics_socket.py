@@ -52,6 +52,7 @@ def use_in(frame: Any) -> list[list[Any]]:
     return [point for point in line["points"] if point[1] is not None]
 
 
+@pytest.mark.slow
 async def test_the_whole_window_comes_first_and_then_new_points(cast: Cast) -> None:
     workspace = await in_thread(measured)(cast)
     async with socket(f"/ws/workspaces/{workspace.pk}/metrics/?window=15m", cast.victor) as wire:

@@ -17,6 +17,7 @@ from accounts.models import Membership, Role, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
+from accounts.service_accounts import changing as service_accounts
 from monitoring.models import Alert, AlertRoute
 from quotas.models import Booking
 from storage import connections
@@ -25,7 +26,7 @@ from tests.cast import make_cast
 from tests.shared.job_rows import make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
-from workspaces.models import Share, ShareRole, Template
+from workspaces.models import ClassLaunch, Share, ShareRole, Template
 from workspaces.runs import schedule
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
@@ -41,6 +42,7 @@ NOWHERE = {
     "step": "nowhere",
     "port": "6006",
     "share": NOBODYS,
+    "token_id": NOBODYS,
 }
 TOMORROW = timezone.now() + timedelta(days=1)
 
@@ -135,8 +137,16 @@ def make_stage() -> Stage:
     template = Template.objects.create(
         tenant=cast.demo, name="week", body={"image": "jupyter", "flavor": "a100-1"}, created_by=cast.bob.user
     )
+    class_launch = ClassLaunch.objects.create(
+        tenant=cast.demo, name="week 3", body=template.body, by=cast.alice.user
+    )
+    class_launch.seats.create(username="bob", user=cast.bob.user, workspace=workspace)
     announcement = Announcement.objects.create(text="New GPUs")
+    account = service_accounts.create(cast.alice, tenant="demo", name="ci", role="member")
+    service_token, _secret = service_accounts.create_token(cast.alice, account, "ci", ["read"], 1)
     ids = {
+        "service-account": str(account.pk),
+        "class-launche": str(class_launch.pk),  # in "class-launches/"
         "announcement": str(announcement.pk),
         "alerts/route": str(route.pk),
         "alert-route": str(route.pk),
@@ -154,5 +164,6 @@ def make_stage() -> Stage:
     }
     objects = {kind: {"id": found, **common} for kind, found in ids.items()}
     objects["job"]["verb"] = "cancel"
+    objects["service-account"]["token_id"] = str(service_token.pk)
     objects["alert"]["verb"], objects["alerts/route"]["verb"] = "acknowledge", "test"
     return Stage(people, cast.demo, cast.second, objects)

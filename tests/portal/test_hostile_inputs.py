@@ -13,10 +13,12 @@ from pytest_django import DjangoDbBlocker
 from accounts.credentials import tokens
 from accounts.credentials.secrets import encrypt
 from accounts.models import Scope
+from accounts.service_accounts import changing as service_accounts
 from storage import connections
 from storage.models import FilesPhase, FilesSession
 from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
+from tests.portal.hostile.configuration import CONFIGURATION
 from tests.portal.hostile.storage import CONNECTION, STORAGE, adopt, connect, create
 from tests.shared.datasets import dataset
 from tests.shared.post_mortems.rows import make_post_mortem
@@ -81,6 +83,7 @@ ANNOUNCEMENTS: list[dict[str, Any]] = [
     {"text": ""}, {"text": "a\nb"}, {"text": "x" * 501}, {"level": "loud"}, {"shown_from": "soon"}, {"surprise": 1},
     {"shown_until": "2001-01-01T00:00:00Z"}, {"no_launches_from": "2001-01-01T00:00:00Z"},
 ]  # fmt: skip
+OF_ADMINS = ("volumes/adopt/", "announcements/", "configuration/")
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [
     7, [], "9090", {}, {"port": 0}, {"port": 80}, {"port": 8888}, {"port": 2222}, {"port": 65536}, {"port": "x"},
@@ -134,6 +137,19 @@ SCHEDULES: list[dict[str, Any]] = [
     *({"days": days} for days in of([], [0], [8], ["x"], [1] * 8, [True], None, 7, "12345", [None])),
     *({"time_zone": zone} for zone in of("", "../../etc/passwd", "Etc/GMT-1", "localtime", "x" * 9000, None, 7)),
     {"is_on": "perhaps"}, {"stop": "09:10"}, {"until": "2027"},
+]  # fmt: skip
+CLASS = {"tenant": "demo", "name": "fine", "launch": TEMPLATES[-1], "people": ["nobody"]}
+CLASSES: list[dict[str, Any]] = [
+    *({"people": people} for people in of(
+        None, 7, "bob", {}, [], [None], [[]], ["a\x00b"], ["x" * 151], ["b"] * 201,
+    )),
+    *({"name": name} for name in NAMES[:12]),
+    *({"launch": launch} for launch in of(None, [], "x", {}, TEMPLATES[-1] | {"secret_env": {"A": "b"}})),
+    *({"template": text} for text in of("none", STRANGER, "", "a\x00", 7, [], {})),
+    *({"booking": text} for text in of("x", STRANGER, 7, [], {})),
+    *({"when": when} for when in of("later", "", None, 7)),
+    *({"volumes": wish} for wish in of(None, {}, [7], [{"volume": STRANGER, "path": "/etc"}], "x")),
+    {"tenant": "second"}, {"by": "alice"},
 ]  # fmt: skip
 HOSTILE: list[tuple[str, str, Any]] = [
     *(launch(name=name) for name in NAMES),
@@ -217,6 +233,10 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "post-mortems/{id}/notes/", body) for body in of({}, [], "x", 7, {"text": "fine", "author": "bob"})),
     *(("POST", "templates/", {"tenant": "demo", "name": "fine", "launch": one}) for one in TEMPLATES[:-1]),
     *(("POST", "templates/", {"tenant": "demo", "name": name, "launch": TEMPLATES[-1]}) for name in NAMES[:12]),
+    *(("POST", "class-launches/", CLASS | change) for change in CLASSES),
+    *(("POST", f"class-launches/{STRANGER}/extend/", {"minutes": minutes}) for minutes in of(0, 2**70, "soon", [])),
+    ("GET", "class-launches/?booking=x", None),
+    ("GET", "class-launches/?name=%00", None),
     ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),
     ("GET", "audit/?since=yesterday", None),
     ("GET", "alerts/?state=broken", None),
@@ -232,9 +252,18 @@ HOSTILE: list[tuple[str, str, Any]] = [
     ("DELETE", "workspaces/{id}/?delete_disk=perhaps", None),
     *(("POST", "estimate/", SIZED | sizes) for sizes in SIZES[:8]),
     *(("PATCH", "tenants/demo/members/bob/", {"role": role}) for role in ("king", "", None, 7, ["owner"])),
+    *(("POST", "service-accounts/", {"tenant": "demo", "name": "ci"} | change) for change in of(
+        {"name": ""}, {"name": "A b"}, {"name": "x" * 41}, {"name": "a\x00"}, {"name": None}, {"name": "a.b"},
+        {"role": "king"}, {"role": None}, {"tenant": "nowhere"}, {"tenant": None}, {"tenant": "a\x00"}, {"more": 1},
+    )),
+    *(("POST", "service-accounts/{service-account}/tokens/", {"name": "x", "scopes": ["read"]} | one) for one in of(
+        {"scopes": []}, {"scopes": ["admin"]}, {"scopes": "read"}, {"scopes": [7]}, {"days": 0}, {"days": 367},
+        {"days": True}, {"name": " "}, {"name": "a\x00"}, {"tenant": "second"},
+    )),
     *(("POST", "announcements/", {"text": "New GPUs"} | change) for change in ANNOUNCEMENTS),
     *(("POST", "tenants/demo/members/", {"username": name}) for name in of("", None, "no\x00body", "nobody", 7, [])),
     *STORAGE,
+    *CONFIGURATION,
 ]  # fmt: skip
 
 
@@ -247,7 +276,7 @@ class Scene:
     admins: str
 
     def ask(self, method: str, path: str, body: bytes, kind: str = "application/json") -> Any:
-        secret = self.admins if path in ("volumes/adopt/", "announcements/") else self.secret
+        secret = self.admins if path.startswith(OF_ADMINS) else self.secret
         client = Client(headers={"Authorization": f"Bearer {secret}"})
         return client.generic(method, f"/api/v1/{path.format(**self.there)}", body, kind)
 
@@ -273,6 +302,7 @@ def scene(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
             "id": workspace,
             "volume": volume,
             "open": opened,
+            "service-account": service_accounts.create(cast.alice, tenant="demo", name="ours", role="member"),
             "connection": connections.create(cast.alice, "demo", CONNECTION | {"name": "mine"}),
         }
         yield Scene({name: str(row.pk) for name, row in there.items()}, secret, admins)

@@ -43,6 +43,7 @@ ENDED_SESSIONS = ("deactivated", "signed out")
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
 TEMPLATE = {"tenant": "demo", "name": "Week 3", "launch": {"image": "jupyter", "flavor": "a100-1"}}
+CLASS = {"tenant": "demo", "name": "Week 3", "launch": TEMPLATE["launch"], "people": ["bob", "nobody"]}
 JOB = LAUNCH | {"command": ["true"]}
 VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
 FOREIGN = {"tenant": "demo", "owner": "bob", "name": "scans", "kind": "dataset", "persistent_volume": "pv-1"}
@@ -108,12 +109,27 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": Row("403 403 403 200 200 404 403 404", {"role": "viewer"}),
         "DELETE": Row("403 403 403 204 204 404 403 404"),
     },
+    "service-accounts/": {
+        "GET": EVERYBODY,
+        "POST": Row("403 403 403 201 201 404 403 404", {"tenant": "demo", "name": "new"}),
+    },
+    "service-accounts/<uuid:id>/": {
+        "GET": Row("403 403 403 200 200 404 403 404"),
+        "DELETE": Row("403 403 403 204 204 404 403 404"),
+    },
+    "service-accounts/<uuid:id>/adopt/": {"POST": Row("403 403 403 200 200 404 403 404")},
+    "service-accounts/<uuid:id>/tokens/": {
+        "GET": Row("403 403 403 200 200 404 403 404"),
+        "POST": Row("403 403 403 201 201 404 403 404", {"name": "new", "scopes": ["read"]}),
+    },
+    "service-accounts/<uuid:id>/tokens/<uuid:token_id>/": {"DELETE": Row("403 403 403 204 204 404 403 404")},
     "announcements/": {
         "GET": EVERYBODY,
         "POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body={"text": "New GPUs"}),
     },
     "announcements/<uuid:id>/": {"DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
+    "configuration/": {"GET": ADMINS, "PUT": replace(ADMINS, body={"pools": []})},
     "clusters/": {"GET": ADMINS},
     "nodes/": {"GET": ADMINS},
     "pools/": {"GET": EVERYBODY},
@@ -135,6 +151,13 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": Row("403 403 403 200 200 404 403 404", {"name": "new"}),
         "DELETE": Row("403 403 403 204 204 404 403 404"),
     },
+    "class-launches/": {"GET": EVERYBODY, "POST": Row("403 403 403 202 202 404 403 404", CLASS)},
+    "class-launches/<uuid:id>/": {
+        "GET": OF_OWNERS,
+        "DELETE": Row("404 404 404 204 204 404 403 404"),
+    },
+    "class-launches/<uuid:id>/stop/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
+    "class-launches/<uuid:id>/extend/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
     "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
     "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
     "workspaces/<uuid:id>/": {
@@ -315,6 +338,17 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "audit/": ("403 403 403 200 200 403 302", NO_SUCH_METHOD),
     "tenants/": (PAGE, NO_SUCH_METHOD),
     "tenants/<slug:slug>/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "tenants/<slug:slug>/service-accounts/": (NO_SUCH_METHOD, "403 403 403 422 422 404 302"),
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/": (
+        "403 403 403 200 200 404 302", "403 403 403 422 422 404 302"
+    ),
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/adopt/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/delete/": (
+        "403 403 403 200 200 404 302", "403 403 403 302 302 404 302"
+    ),
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/tokens/<uuid:token_id>/revoke/": (
+        "403 403 403 200 200 404 302", "403 403 403 302 302 404 302"
+    ),
     "tenants/<slug:slug>/members/": (NO_SUCH_METHOD, "403 403 403 422 422 404 302"),
     "tenants/<slug:slug>/members/<username:username>/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
     "tenants/<slug:slug>/members/<username:username>/remove/": (

@@ -51,7 +51,7 @@ def test_it_says_what_to_set(name: str, values: list[str]) -> None:
         assert variable[name] in unsafe(**GOOD | {name: value}), value
 
 
-@pytest.mark.parametrize(("trial", "starts"), [("1", True), ("0", False)])
+@pytest.mark.parametrize(("trial", "starts"), [pytest.param("1", True, marks=pytest.mark.slow), ("0", False)])
 def test_a_weak_key_ends_every_command_but_not_a_trial(trial: str, starts: bool) -> None:
     env = {
         "PATH": os.environ["PATH"], "BERTH_STATE_DIR": "/nonexistent", "BERTH_TRIAL": trial,

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 
 from accounts.trail import trail_words
@@ -16,12 +17,14 @@ RECORDED_BY_ADMIN = re.compile(r"\w+\.(create|change|delete)")
 """Actions of the admin's pages (`accounts/admin/recorded.py`): one per model and verb."""
 
 
+@cache
 def recorded() -> dict[str, str]:
     """Patterns of the actions that the code records, each with one place that does."""
     found: dict[str, str] = {}
     for room in ROOMS:
         for file in sorted((ROOT / room).rglob("*.py")):
-            for function in ast.walk(ast.parse(file.read_text())):
+            text = file.read_text()
+            for function in ast.walk(ast.parse(text)) if "audit.record" in text else ():
                 if isinstance(function, ast.FunctionDef):
                     for action in actions(function):
                         found.setdefault(action, f"{file.relative_to(ROOT)}:{function.lineno}")

@@ -48,6 +48,7 @@ def chosen(workspace: Workspace) -> list[str]:
     return sorted(mounts.values_list("path", flat=True))
 
 
+@pytest.mark.slow
 def test_a_clone_with_files_waits_for_its_copies_without_a_gpu_and_mounts_them(
     house: Cast, api: Api, source: Workspace
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_session_is_the_writer_alone_and_ends_with_nothing_left(
     assert Leases().held([dataset.pk]) == ()
 
 
+@pytest.mark.slow
 def test_beside_a_reader_files_are_open_to_read_and_beside_a_writer_not_at_all(
     house: Cast, dataset: Volume, api: Api
 ) -> None:
@@ -126,6 +127,7 @@ def test_beside_a_reader_files_are_open_to_read_and_beside_a_writer_not_at_all(
     assert refused(Conflict, "volume_in_use", house.alice, other).fields == {"by": ["exp-2"]}
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_for_the_volume_ends_the_session(house: Cast, dataset: Volume) -> None:
     opened(house.alice, dataset)
     workspace = launched(house, dataset, read_only=False)

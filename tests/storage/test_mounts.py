@@ -52,6 +52,7 @@ def reason_of(workspace: Workspace) -> tuple[str, str, dict[str, Any]]:
     return claim.state, claim.reason_code, claim.reason_data
 
 
+@pytest.mark.slow
 def test_two_readers_at_once_and_a_writer_waits_until_the_end_of_both_is_proven(
     house: Cast, api: Api
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_start_after_the_sharing_ended_says_so(house: Cast, api: Api) -> None:
     assert (failed.failure or {})["code"] == "volume_not_shared"
 
 
+@pytest.mark.slow
 def test_a_volume_in_the_bin_is_not_mounted(house: Cast, api: Api) -> None:
     volume = shared(house)
     workspace = launched(house, "mine", volume, read_only=False)

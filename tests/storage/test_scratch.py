@@ -44,6 +44,7 @@ def claims(house: Cast, api: Api, volume: Volume) -> list[dict[str, Any]]:
     return [body for body in found if body["metadata"]["name"].endswith(volume.object_name)]
 
 
+@pytest.mark.slow
 def test_a_run_gets_an_empty_one_that_goes_with_it(house: Cast, api: Api, scratch: Volume) -> None:
     run = drive(launched(house, "one", scratch), in_phase("ready"))
     [claim] = claims(house, api, scratch)

@@ -85,6 +85,7 @@ def test_parts_stop_in_the_reverse_order_of_their_start_and_leave_nothing(
     assert leftovers.left(state.folder, state.records, ["supervisor", "one", "two"]) == set()
 
 
+@pytest.mark.slow
 def test_a_killed_part_is_started_again_and_its_orphans_are_ended(
     state: State, supervisor: Supervisor
 ) -> None:

@@ -15,7 +15,7 @@ from accounts.access import Actor, tenant_by_slug
 from accounts.announcements.showing import refuse_in_maintenance
 from accounts.errors import Conflict, Invalid, Refusal
 from accounts.locks import locked
-from accounts.models import Tenant, User
+from accounts.models import AuditEntry, Tenant, User
 from accounts.trail import audit
 from quotas import admission
 from quotas.allowed import storage
@@ -39,6 +39,7 @@ from workspaces.state.story import add_event
 from . import keys
 
 SMALLEST_DISK_MIB = 64
+DONE = AuditEntry.Outcome.DONE
 MOST_WAITING = 500  # per person: nobody may fill the queue
 LARGEST_DISK_MIB = 16 * 1024 * 1024
 
@@ -69,6 +70,7 @@ class LaunchSpec:
         False  # a copy of the source's home and disk, instead of the person's home and an empty disk
     )
     left_out: Sequence[str] = ()  # names of volumes that the clone does not mount
+    given_by: Actor | None = None  # owner of the tenant who launches it for its person
 
 
 def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
@@ -88,7 +90,7 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
             refuse_beyond_storage(tenant, actor.user, new_storage(spec, size, home))
             return _write(actor, tenant, image, size, home, replace(spec, max_runtime_minutes=minutes))
     except Refusal as refusal:
-        audit.record(actor, "workspace.launch", tenant=tenant, outcome="refused", data={"code": refusal.code})
+        _record(actor, spec, tenant, None, outcome="refused", code=refusal.code)
         raise
 
 
@@ -175,6 +177,8 @@ def _write(
     runs.begin(workspace, claim, "requested")
     if spec.settings_of is not None:
         add_source_event(workspace, spec.settings_of, spec.with_files)
+    if spec.given_by is not None:
+        add_event(workspace, "launched_for_a_class", by=spec.given_by.user.get_username())
     if spec.left_out:
         add_event(workspace, "volumes_left_out", names=", ".join(spec.left_out))
     try:
@@ -188,8 +192,17 @@ def _write(
     give_storage(actor, workspace, home, spec)
     write_events(workspace)
     announce(workspace)
-    audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
+    _record(actor, spec, tenant, workspace)
     return workspace
+
+
+def _record(
+    actor: Actor, spec: LaunchSpec, tenant: Tenant, target: Workspace | None, outcome: str = DONE, **data: str
+) -> None:
+    action = "workspace.launch"
+    if spec.given_by is not None:
+        actor, action, data["for"] = spec.given_by, "workspace.launch-for", actor.user.get_username()
+    audit.record(actor, action, target=target, tenant=tenant, outcome=outcome, data=data)
 
 
 def give_storage(actor: Actor, workspace: Workspace, home: Volume | None, spec: LaunchSpec) -> None:

@@ -4,6 +4,8 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+import accounts.models
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -12,41 +14,11 @@ class Migration(migrations.Migration):
         ("accounts", "0001_initial"),
         ("quotas", "0001_initial"),
         ("sessions", "0001_initial"),
+        ("workloads", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
-        migrations.CreateModel(
-            name="Image",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
-                ),
-                ("slug", models.SlugField(max_length=40, unique=True, verbose_name="slug")),
-                ("name", models.CharField(max_length=120, verbose_name="name")),
-                ("description", models.CharField(blank=True, max_length=240, verbose_name="description")),
-                ("reference", models.CharField(max_length=512, verbose_name="container reference")),
-                ("offers_jupyter", models.BooleanField(default=True, verbose_name="offers Jupyter")),
-                ("offers_ssh", models.BooleanField(default=True, verbose_name="offers SSH")),
-                ("uid", models.PositiveIntegerField(default=1000, verbose_name="user id")),
-                ("gid", models.PositiveIntegerField(default=1000, verbose_name="group id")),
-                ("username", models.CharField(default="jovyan", max_length=32, verbose_name="user name")),
-                ("home", models.CharField(default="/home/jovyan", max_length=240, verbose_name="home")),
-                ("shell", models.CharField(default="/bin/bash", max_length=240, verbose_name="shell")),
-                ("is_active", models.BooleanField(default=True, verbose_name="offered")),
-            ],
-            options={
-                "verbose_name": "image",
-                "verbose_name_plural": "images",
-                "ordering": ["slug"],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("uid__gte", 1), ("gid__gte", 1)), name="image_never_runs_as_root"
-                    )
-                ],
-            },
-        ),
         migrations.CreateModel(
             name="Workspace",
             fields=[
@@ -61,14 +33,6 @@ class Migration(migrations.Migration):
                 ("card_cores", models.PositiveSmallIntegerField(null=True)),
                 ("cpu_millicores", models.PositiveIntegerField(verbose_name="CPU (millicores)")),
                 ("memory_mib", models.PositiveIntegerField(verbose_name="memory (MiB)")),
-                (
-                    "disk_mib",
-                    models.PositiveIntegerField(
-                        default=0,
-                        help_text="A local disk beside the home; 0: none.",
-                        verbose_name="local disk (MiB)",
-                    ),
-                ),
                 ("env", models.JSONField(blank=True, default=dict)),
                 ("repository", models.CharField(blank=True, max_length=1024)),
                 ("priority", models.SmallIntegerField(default=0)),
@@ -76,6 +40,8 @@ class Migration(migrations.Migration):
                     "max_runtime_minutes",
                     models.PositiveIntegerField(help_text="Empty: it runs until stopped.", null=True),
                 ),
+                ("metrics_port", models.PositiveIntegerField(null=True)),
+                ("metrics_path", models.CharField(blank=True, db_default="", default="", max_length=200)),
                 (
                     "notify",
                     models.BooleanField(
@@ -84,7 +50,27 @@ class Migration(migrations.Migration):
                         help_text="Notify its owner when it is ready, fails or stops.",
                     ),
                 ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+                ("deleted_at", models.DateTimeField(null=True, verbose_name="deleted at")),
+                ("changed_at", models.DateTimeField(auto_now=True)),
+                (
+                    "last_event",
+                    models.PositiveIntegerField(default=0, help_text="Number of the newest event."),
+                ),
+                ("dirty_since", models.DateTimeField(db_index=True, null=True, verbose_name="dirty since")),
+                ("dirty_marks", models.PositiveIntegerField(default=0)),
+                (
+                    "disk_mib",
+                    models.PositiveIntegerField(
+                        default=0,
+                        help_text="A local disk beside the home; 0: none.",
+                        verbose_name="local disk (MiB)",
+                    ),
+                ),
                 ("next_size", models.JSONField(null=True)),
+                ("next_settings", models.JSONField(db_default={}, default=dict)),
+                ("previous_image", models.CharField(blank=True, db_default="", default="", max_length=40)),
+                ("former_size", models.JSONField(null=True)),
                 (
                     "desired",
                     models.CharField(
@@ -96,7 +82,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "delete_disk",
-                    models.BooleanField(default=False, help_text="A deletion takes home and disk along."),
+                    models.BooleanField(
+                        default=False, help_text="A deletion takes what was made for it along."
+                    ),
                 ),
                 (
                     "ending",
@@ -126,6 +114,7 @@ class Migration(migrations.Migration):
                             ("stopped", "stopped"),
                             ("failed", "failed"),
                             ("deleting", "deleting"),
+                            ("deleted", "deleted"),
                         ],
                         default="waiting",
                         max_length=8,
@@ -158,16 +147,18 @@ class Migration(migrations.Migration):
                 ("step_since", models.DateTimeField(verbose_name="step since")),
                 ("failure", models.JSONField(null=True)),
                 ("troubles", models.JSONField(default=dict)),
+                ("trouble_since", models.DateTimeField(null=True)),
+                ("gives_up_at", models.DateTimeField(null=True)),
                 ("conditions", models.JSONField(db_default=[], default=list)),
                 ("node", models.CharField(blank=True, max_length=253, verbose_name="node")),
                 ("host", models.CharField(blank=True, max_length=253)),
+                ("jupyter_host", models.CharField(blank=True, db_default="", default="", max_length=253)),
                 ("jupyter_port", models.PositiveIntegerField(null=True)),
                 ("ssh_port", models.PositiveIntegerField(null=True)),
+                ("apps", models.JSONField(db_default=[], default=list)),
                 ("pod_uid", models.CharField(blank=True, max_length=64, verbose_name="pod uid")),
                 ("pod_ended", models.BooleanField(default=True)),
                 ("container_restarts", models.PositiveIntegerField(default=0, help_text="Within that pod.")),
-                ("volumes", models.JSONField(default=dict)),
-                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
                 (
                     "started_at",
                     models.DateTimeField(
@@ -180,15 +171,12 @@ class Migration(migrations.Migration):
                     models.DateTimeField(help_text="When the lifetime of the current run ends.", null=True),
                 ),
                 ("lifetime_due_at", models.DateTimeField(db_index=True, null=True)),
-                ("deleted_at", models.DateTimeField(null=True, verbose_name="deleted at")),
-                ("changed_at", models.DateTimeField(auto_now=True)),
-                (
-                    "last_event",
-                    models.PositiveIntegerField(default=0, help_text="Number of the newest event."),
-                ),
-                ("dirty_since", models.DateTimeField(db_index=True, null=True, verbose_name="dirty since")),
-                ("dirty_marks", models.PositiveIntegerField(default=0)),
-                ("warned", models.BooleanField(db_default=False, default=False)),
+                ("idle_minutes", models.PositiveIntegerField(null=True)),
+                ("idle_since", models.DateTimeField(null=True)),
+                ("idle_busy_by", models.JSONField(db_default=[], default=list)),
+                ("idle_stops_at", models.DateTimeField(null=True)),
+                ("idle_warned_at", models.DateTimeField(null=True)),
+                ("kept_alive_at", models.DateTimeField(null=True)),
                 (
                     "flavor",
                     models.ForeignKey(
@@ -204,7 +192,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
-                        to="workspaces.image",
+                        to="workloads.image",
                         verbose_name="image",
                     ),
                 ),
@@ -212,7 +200,7 @@ class Migration(migrations.Migration):
                     "owner",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="workspaces",
+                        related_name="%(class)ss",
                         to=settings.AUTH_USER_MODEL,
                         verbose_name="owner",
                     ),
@@ -230,7 +218,7 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="workspaces",
+                        related_name="%(class)ss",
                         to="accounts.tenant",
                         verbose_name="tenant",
                     ),
@@ -243,15 +231,104 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Share",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                ("role", models.CharField(choices=[("look", "look"), ("work", "work")], max_length=4)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "given_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="shares",
+                        to="workspaces.workspace",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "share",
+                "verbose_name_plural": "shares",
+                "ordering": ["created_at", "id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Schedule",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("is_on", models.BooleanField(default=True, verbose_name="on")),
+                ("start", models.TimeField(verbose_name="start")),
+                ("stop", models.TimeField(verbose_name="stop")),
+                ("days", models.JSONField(help_text="1: Monday, 7: Sunday.", verbose_name="days")),
+                (
+                    "time_zone",
+                    models.CharField(
+                        max_length=64, validators=[accounts.models.valid_time_zone], verbose_name="time zone"
+                    ),
+                ),
+                ("done_until", models.DateTimeField()),
+                ("due_at", models.DateTimeField(db_index=True, null=True, verbose_name="looked at next")),
+                ("stops_at", models.DateTimeField(null=True)),
+                ("waits_until", models.DateTimeField(null=True)),
+                ("by_hand_at", models.DateTimeField(null=True)),
+                ("changed_at", models.DateTimeField(auto_now=True, verbose_name="changed")),
+                (
+                    "workspace",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="schedule",
+                        to="workspaces.workspace",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "schedule",
+                "verbose_name_plural": "schedules",
+            },
+        ),
+        migrations.CreateModel(
             name="GatewayPass",
             fields=[
                 ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("port", models.PositiveIntegerField(null=True)),
                 ("is_ticket", models.BooleanField(default=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "session",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE, related_name="+", to="sessions.session"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
                 (
@@ -277,6 +354,16 @@ class Migration(migrations.Migration):
                 ("run", models.UUIDField(null=True)),
                 ("at", models.DateTimeField()),
                 (
+                    "level",
+                    models.CharField(
+                        choices=[("info", "info"), ("warning", "warning"), ("error", "error")],
+                        default="info",
+                        max_length=8,
+                    ),
+                ),
+                ("code", models.CharField(max_length=64)),
+                ("data", models.JSONField(default=dict)),
+                (
                     "step",
                     models.CharField(
                         blank=True,
@@ -295,16 +382,6 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                (
-                    "level",
-                    models.CharField(
-                        choices=[("info", "info"), ("warning", "warning"), ("error", "error")],
-                        default="info",
-                        max_length=8,
-                    ),
-                ),
-                ("code", models.CharField(max_length=64)),
-                ("data", models.JSONField(default=dict)),
                 (
                     "workspace",
                     models.ForeignKey(
@@ -328,6 +405,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("jupyter_token", models.TextField()),
+                ("replaced", models.PositiveIntegerField(db_default=0, default=0)),
+                ("gateway_replaced", models.PositiveIntegerField(db_default=0, default=0)),
+                ("handed_to", models.JSONField(db_default=[], default=list)),
                 (
                     "host_key",
                     models.TextField(help_text="OpenSSH private key (ed25519), stable over all runs."),
@@ -335,6 +415,7 @@ class Migration(migrations.Migration):
                 ("host_key_public", models.TextField(help_text="The public half, in clear.")),
                 ("host_key_fingerprint", models.CharField(max_length=64)),
                 ("env", models.TextField(help_text="JSON object of secret_env.")),
+                ("next_env", models.TextField(blank=True, db_default="", default="")),
                 (
                     "workspace",
                     models.OneToOneField(
@@ -344,6 +425,73 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+        ),
+        migrations.CreateModel(
+            name="HostKey",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("host", models.CharField(max_length=63)),
+                ("host_key", models.TextField()),
+                ("host_key_public", models.TextField()),
+                ("host_key_fingerprint", models.CharField(max_length=64)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("owner", "host"), name="one_host_key_per_person_and_name")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Template",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                ("name", models.CharField(max_length=63, verbose_name="name")),
+                ("body", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("changed_at", models.DateTimeField(auto_now=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="templates",
+                        to="accounts.tenant",
+                        verbose_name="tenant",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "template",
+                "verbose_name_plural": "templates",
+                "ordering": ["name"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "name"), name="one_template_of_a_name")
+                ],
+            },
         ),
         migrations.AddIndex(
             model_name="workspace",
@@ -359,6 +507,12 @@ class Migration(migrations.Migration):
                 condition=models.Q(("deleted_at__isnull", True)),
                 fields=("tenant", "owner", "name"),
                 name="one_workspace_of_a_name_per_person_and_tenant",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="share",
+            constraint=models.UniqueConstraint(
+                fields=("workspace", "user"), name="one_share_per_person_and_workspace"
             ),
         ),
         migrations.AddConstraint(

@@ -17,10 +17,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from accounts import members
 from accounts.access import Actor, require_owner, role_in, tenant_by_slug
 from accounts.errors import Conflict, Invalid, Refusal
-from accounts.forms import MemberForm, show_refusal
+from accounts.forms import MemberForm, ServiceAccountForm, show_refusal
 from accounts.models import Role, Tenant
 from accounts.rest.actors import actor_of
 from accounts.search import too_much
+from accounts.service_accounts import changing as service_accounts
 from accounts.trail import audit
 from workloads.sizes.shares import shares
 from workspaces.runs import people
@@ -141,12 +142,14 @@ def tenant_page(
     of: Tenant,
     *,
     form: MemberForm | None = None,
+    service_form: ServiceAccountForm | None = None,
     refused: tuple[str, Refusal, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     role = role_in(actor, of)
     may_change = role == Role.OWNER
-    rows = of.memberships.select_related("user").order_by(OWNERS_FIRST, "user__username")
+    rows = of.memberships.filter(user__service_of=None).select_related("user")
+    rows = rows.order_by(OWNERS_FIRST, "user__username")
     page = Paginator(rows, PEOPLE_PER_PAGE).get_page(request.GET.get("page"))
     context: dict[str, Any] = {
         "section": "tenants",
@@ -159,6 +162,8 @@ def tenant_page(
         "shares": shares(actor, [of]),
         "roles": Role.choices,
         "form": form or MemberForm(),
+        "service_accounts": service_accounts.visible(actor).filter(service_of=of) if may_change else [],
+        "service_form": service_form or ServiceAccountForm(),
         "refused": refused,
     }
     return render(request, "tenants/tenant.html", context, status=status)

@@ -57,7 +57,7 @@ def inaccessible_workspaces(tenant: Tenant) -> list[Seat]:
 
 def tenants_with_figures(actor: Actor) -> QuerySet[Tenant]:
     """Tenants that the actor may see, with `people`, `running` and the actor's own `role`."""
-    members_of = Membership.objects.filter(tenant=OuterRef("pk"), user__is_active=True)
+    members_of = Membership.objects.filter(tenant=OuterRef("pk"), user__is_active=True, user__service_of=None)
     running = Workspace.objects.filter(tenant=OuterRef("pk"), desired=Desired.RUNNING)
     return visible_tenants(actor).annotate(
         people=_count(members_of),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.sessions.backends.base import UpdateError
-from django.contrib.sessions.backends.db import SessionStore as DjangosStore
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
@@ -114,19 +112,3 @@ def test_a_session_lives_and_ends_in_async_code() -> None:
         return [*seen, await Session.objects.acount()]
 
     assert async_to_sync(life)() == [True, True, {"a": 1}, {}, {}, {"a": 1}, 0]
-
-
-def test_the_migration_keeps_people_signed_in_and_its_way_back_ends_all_sessions(people: People) -> None:
-    old = DjangosStore()
-    old.update(dict(browser(people.alice).session))
-    Session.objects.all().delete()
-    old.save()
-    key = str(old.session_key)
-    assert with_key(key).get("/profile/").status_code == 302  # a row with a key in clear opens nothing
-    (operation,) = import_module("workspaces.migrations.0004_sessions_by_digest").Migration.operations
-    with connection.schema_editor(atomic=False) as editor:
-        operation.database_forwards("workspaces", editor, None, None)
-    assert with_key(key).get("/profile/").status_code == 200
-    with connection.schema_editor(atomic=False) as editor:
-        operation.database_backwards("workspaces", editor, None, None)
-    assert not Session.objects.exists()

@@ -78,6 +78,7 @@ class Some(keeping.Keeper):
             yield row, row != id_of(1)
 
 
+@pytest.mark.slow
 def test_threads_with_nothing_to_do_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     kept, over, asked = Some(), threading.Event(), list[bool]()
     kept._complete, kept._ticked_at = True, time.monotonic()

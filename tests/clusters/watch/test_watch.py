@@ -166,6 +166,7 @@ def test_a_pod_of_a_part_has_a_row_until_it_goes_and_a_tenants_has_none(
     api.delete("Namespace", "", system)
 
 
+@pytest.mark.slow
 def test_the_first_lists_are_one_relist(
     cluster: Cluster, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

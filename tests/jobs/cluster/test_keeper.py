@@ -37,6 +37,7 @@ def test_a_job_that_waits_for_others_is_looked_at(house: Cast) -> None:
     assert looked_at(house, submitted(house, "second", after=[After(first.pk)])) == (True, True)
 
 
+@pytest.mark.slow
 def test_a_job_that_is_over_is_looked_at_only_while_a_pod_of_it_runs(house: Cast, api: Api) -> None:
     job = drive(submitted(house, ends=PASSES), in_phase("succeeded"))
     assert looked_at(house, job) == (False, False)

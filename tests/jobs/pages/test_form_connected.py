@@ -168,6 +168,7 @@ def test_datasets_to_write_are_those_that_the_person_may_publish(
     assert offered(bob.get("/jobs/new/"), "writes") == ["", str(data.pk), str(hers.pk)]
 
 
+@pytest.mark.slow
 def test_the_latest_version_can_be_one_that_a_job_before_it_will_publish(
     cast: Cast, bob: Client, data: Volume
 ) -> None:

@@ -15,6 +15,7 @@ from tests.shared.concurrency import at_once
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.slow
 def test_reports_changes_of_the_node_and_looks_write_one_trouble(ward: Ward, cast: Cast) -> None:
     def report(index: int) -> None:
         """Act like the intake of a report: lock, write rows, judge."""

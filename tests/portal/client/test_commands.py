@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from accounts.credentials import device_codes, tokens
-from accounts.models import APIToken, DeviceCode
+from accounts.models import APIToken, DeviceCode, Scope
 from berth.cli import ssh, steps
 from berth.cli.main import app
 from tests.cast import KEY, Cast, make_cast
@@ -45,7 +45,9 @@ class Terminal:
         return json.loads(self(*arguments, "--json", **options).stdout)
 
     def signs_in(self, house: Cast, actor: str = "alice") -> None:
-        token = tokens.issue(getattr(house, actor).user, "terminal", EVERY_SCOPE)[1]
+        user = getattr(house, actor).user
+        scopes = [*EVERY_SCOPE, Scope.ADMIN] if user.is_staff else EVERY_SCOPE
+        token = tokens.issue(user, "terminal", scopes)[1]
         self("login", self.address, "--with-token", input=f"{token}\n")
 
 
@@ -151,6 +153,23 @@ def test_a_job_is_submitted_listed_and_cancelled(terminal: Terminal, cast: Cast)
     assert terminal("jobs", "logs", "train").stdout == "one\ntwo\n"
     assert terminal("jobs", "ls").stdout.startswith("train\t")
     assert terminal.json("jobs", "cancel", "train")["phase"] in ("cancelling", "cancelled")
+
+
+def test_the_configuration_is_printed_compared_and_applied(terminal: Terminal, cast: Cast) -> None:
+    terminal.signs_in(cast, "admin")
+    file = terminal.folder / "berth.yaml"
+    terminal("configuration", "get", "-o", str(file))
+    assert terminal("configuration", "get").stdout == file.read_text()
+    assert terminal("configuration", "diff", str(file)).stdout == "Nothing changes.\n"
+    file.write_text(file.read_text().replace("name: Demo", "name: Vision"))
+    terminal("configuration", "apply", str(file), code=2)  # nobody can be asked
+    shown = terminal("configuration", "diff", str(file), code=9).stdout
+    assert shown == "~ tenants demo\n    name: 'Demo' → 'Vision'\n"
+    assert terminal("configuration", "apply", str(file), "--yes").stdout == shown
+    assert terminal.json("configuration", "diff", str(file))["changed"] == []
+    file.write_text("tenants: 7\n")
+    wrong = terminal("configuration", "diff", str(file), "--json", code=3)
+    assert json.loads(wrong.stderr)["error"]["code"] == "configuration_invalid"
 
 
 def test_ssh_knows_the_way_and_the_host_keys(

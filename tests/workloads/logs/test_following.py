@@ -168,6 +168,7 @@ async def test_the_last_lines_of_a_container_that_restarted_are_read(cast: Cast)
         assert await whole(server, stream, logs) == [entry.text for entry in lines(0, 13)]
 
 
+@pytest.mark.slow
 async def test_a_log_that_waits_to_be_stored_is_not_read_on(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ LOGS = st.lists(
 )
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(LOGS, st.booleans(), st.integers(1, 7), st.sampled_from(["", "ERROR", "e", "step"]), st.integers(1, 4))
 def test_pages_show_each_wanted_line_once_and_in_order(

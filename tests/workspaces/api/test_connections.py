@@ -135,6 +135,7 @@ def test_names_are_unique_and_somebody_elses_cannot_be_used(cast: Cast) -> None:
     assert not ConnectionUse.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_clone_of_ones_own_has_them_and_a_deleted_workspace_forgets_them(cast: Cast) -> None:
     one = made(cast)
     play = started(cast, one)

@@ -68,6 +68,7 @@ def test_a_list_that_is_put_back_changes_nothing(play: Play) -> None:
     assert (play.told("remounted_later"), play.told("volumes_stay")) == (1, 1)
 
 
+@pytest.mark.slow
 def test_an_eviction_brings_it_back_as_it_was_and_a_stop_takes_the_change_up(play: Play) -> None:
     patch(play, body(dataset(play.cast, "one")))
     run = play.row.run

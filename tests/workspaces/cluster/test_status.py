@@ -85,6 +85,7 @@ def session(pod: Pod, command: str, *options: str) -> Iterator[subprocess.Popen[
             process.kill()
 
 
+@pytest.mark.slow
 def test_nothing_runs_and_only_berth_may_ask(running: Pod) -> None:
     until("quiet", lambda: both(running) == of())
     assert asked(running, token="wrong") is None
@@ -177,6 +178,7 @@ def test_a_text_comes_into_every_open_terminal(running: Pod) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_the_host_key_opens_nothing_else(running: Pod, tmp_path: Path) -> None:
     own, key = running.key, tmp_path / "key"
     key.write_bytes((running.folder / "berth" / "secret" / "ssh_host_ed25519_key").read_bytes())

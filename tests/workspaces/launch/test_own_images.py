@@ -161,6 +161,7 @@ class TestForm:
         assert 'id="id_image_reference_error"' in page.content.decode()
         assert bool(page.context.get("fault")) == bool(reference)  # beside the form, too
 
+    @pytest.mark.slow
     def test_the_next_form_and_a_template_begin_with_it(self, cast: Cast, allowed: TenantLimit) -> None:
         alice = browser(cast.alice)
         sent = FORM | {"image_reference": MINE, "template_name": "Own"}

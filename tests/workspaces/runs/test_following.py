@@ -69,6 +69,7 @@ def waiting_for_its_disk(house: Cast) -> tuple[Workspace, str]:
     return workspace, here
 
 
+@pytest.mark.slow
 def test_a_start_waits_for_the_node_of_its_disk_and_another_person_gets_the_free_gpu(
     house: Cast, api: Api
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_start_waits_for_the_node_of_its_disk_and_another_person_gets_the_free
     assert drive(workspace, in_phase("ready")).node == here
 
 
+@pytest.mark.slow
 def test_a_workspace_starts_elsewhere_with_a_new_disk_and_its_old_one_stays(house: Cast, api: Api) -> None:
     workspace, here = waiting_for_its_disk(house)
     [mount] = mounting.own(mounting.mounts_of([workspace.pk])[workspace.pk])[:1]

@@ -126,6 +126,7 @@ async def test_what_a_colleague_has_open_ends_within_two_seconds(
     assert not await stage.link(Actor(again)), "a right that ended does not come back with the membership"
 
 
+@pytest.mark.slow
 async def test_to_look_opens_logs_and_no_jupyter_and_narrowing_ends_it(stage: Stage) -> None:
     dora = await in_thread(make_colleague)(stage.cast)
     assert not await stage.link(dora)

@@ -1,9 +1,12 @@
 """Objects over HTTP: refusals, storage and watches."""
 
+import time
+
 import pytest
 
+from devcluster.kubelet.processes.usage import of_families
 from devcluster.resources import KINDS, Kind
-from devcluster.testing.cluster import DevCluster
+from devcluster.testing.cluster import DevCluster, pod
 from devcluster.typed.schema import described
 
 BODY = {"metadata": {"name": "one", "labels": {"k": "v"}}, "data": {"a": "1"}}
@@ -43,3 +46,18 @@ def test_pages_of_a_moment_that_is_forgotten_expire_and_say_how_to_go_on(
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.qualified)
 def test_every_kind_that_kubernetes_has_itself_is_described(kind: Kind) -> None:
     assert described(kind.api_version, kind.kind) or kind.group == "snapshot.storage.k8s.io"
+
+
+def test_a_namespace_that_waits_for_a_held_pod_costs_no_work(cluster: DevCluster) -> None:
+    space = cluster.fresh()
+    body = pod("held")
+    body["metadata"]["finalizers"] = ["example.org/hold"]
+    cluster.create(f"{space}/pods", body)
+    cluster.call("DELETE", space)
+    cluster.until(f"{space}/pods/held", lambda o: "deletionTimestamp" in o["metadata"], seconds=30)
+    assert cluster.process is not None
+    before = of_families([cluster.process.pid])[cluster.process.pid].cpu_seconds
+    time.sleep(2)
+    after = of_families([cluster.process.pid])[cluster.process.pid].cpu_seconds
+    cluster.call("PATCH", f"{space}/pods/held", {"metadata": {"finalizers": None}}, "merge")
+    assert after - before < 0.5

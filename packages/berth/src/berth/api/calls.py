@@ -19,6 +19,9 @@ from .shapes import (
     BookingBody,
     BookingShape,
     BudgetShape,
+    ClassBody,
+    ClassShape,
+    ClassWithPeopleShape,
     CloneBody,
     ClusterShape,
     ConnectionBody,
@@ -27,6 +30,7 @@ from .shapes import (
     DeviceCodeShape,
     DeviceTokenBody,
     DeviceTokenShape,
+    DifferenceShape,
     DuplicateBody,
     EstimateBody,
     EstimateShape,
@@ -54,6 +58,8 @@ from .shapes import (
     NewMember,
     NewPath,
     NewRoute,
+    NewServiceAccount,
+    NewServiceToken,
     NewSSHKey,
     NewTenant,
     NewToken,
@@ -79,6 +85,7 @@ from .shapes import (
     RouteShape,
     ScheduleBody,
     ScheduleShape,
+    ServiceAccountShape,
     SessionShape,
     ShareBody,
     ShareShape,
@@ -303,6 +310,45 @@ def budgets_list(**query: Unpack[BudgetsListQuery]) -> Call[Page[BudgetShape]]:
     return Call("GET", "budgets/", query=query)
 
 
+class ClassLaunchesListQuery(TypedDict, total=False):
+    booking: str
+    cursor: str
+    limit: int
+    name: str
+    search: str
+    tenant: str
+
+
+def class_launches_list(**query: Unpack[ClassLaunchesListQuery]) -> Call[Page[ClassShape]]:
+    """Class launches of the tenants that you own."""
+    return Call("GET", "class-launches/", query=query)
+
+
+def class_launches_create(body: ClassBody) -> Call[ClassWithPeopleShape]:
+    """Launch a workspace for each person of a list (owners)."""
+    return Call("POST", "class-launches/", body=body)
+
+
+def class_launches_retrieve(id: str) -> Call[ClassWithPeopleShape]:
+    """One class launch, with a line per person."""
+    return Call("GET", f"class-launches/{place(id)}/")
+
+
+def class_launches_destroy(id: str) -> Call[None]:
+    """Delete a class launch; its workspaces stay."""
+    return Call("DELETE", f"class-launches/{place(id)}/")
+
+
+def class_launches_extend_create(id: str, body: ExtendBody | None = None) -> Call[ClassWithPeopleShape]:
+    """Change the end of all workspaces of a class that run."""
+    return Call("POST", f"class-launches/{place(id)}/extend/", body=body)
+
+
+def class_launches_stop_create(id: str) -> Call[ClassWithPeopleShape]:
+    """Stop all workspaces of a class; files stay."""
+    return Call("POST", f"class-launches/{place(id)}/stop/")
+
+
 class ClustersListQuery(TypedDict, total=False):
     cursor: str
     exposure: Literal["load-balancer", "node-port", "portal"]
@@ -314,6 +360,22 @@ class ClustersListQuery(TypedDict, total=False):
 def clusters_list(**query: Unpack[ClustersListQuery]) -> Call[Page[ClusterShape]]:
     """The clusters (admins)."""
     return Call("GET", "clusters/", query=query)
+
+
+def configuration_retrieve() -> Call[str]:
+    """What admins configure, as YAML, without secrets (admins)."""
+    return Call("GET", "configuration/")
+
+
+class ConfigurationUpdateQuery(TypedDict, total=False):
+    dry_run: bool
+
+
+def configuration_update(
+    content: Content, **query: Unpack[ConfigurationUpdateQuery]
+) -> Call[DifferenceShape]:
+    """Bring the configuration to what a file says, all of it or nothing (admins)."""
+    return Call("PUT", "configuration/", content=content, content_type="application/yaml", query=query)
 
 
 class ConnectionsListQuery(TypedDict, total=False):
@@ -620,6 +682,62 @@ class QuotasListQuery(TypedDict, total=False):
 def quotas_list(**query: Unpack[QuotasListQuery]) -> Call[PaginatedQuotaList]:
     """GPU quotas of your tenants by pool, with current use."""
     return Call("GET", "quotas/", query=query)
+
+
+class ServiceAccountsListQuery(TypedDict, total=False):
+    cursor: str
+    limit: int
+    search: str
+
+
+def service_accounts_list(**query: Unpack[ServiceAccountsListQuery]) -> Call[Page[ServiceAccountShape]]:
+    """Service accounts of tenants that you own."""
+    return Call("GET", "service-accounts/", query=query)
+
+
+def service_accounts_create(body: NewServiceAccount) -> Call[ServiceAccountShape]:
+    """Create a service account (owners)."""
+    return Call("POST", "service-accounts/", body=body)
+
+
+def service_accounts_retrieve(id: str) -> Call[ServiceAccountShape]:
+    """A service account."""
+    return Call("GET", f"service-accounts/{place(id)}/")
+
+
+def service_accounts_destroy(id: str) -> Call[None]:
+    """Delete a service account: its tokens end at once (owners)."""
+    return Call("DELETE", f"service-accounts/{place(id)}/")
+
+
+def service_accounts_adopt_create(id: str) -> Call[ServiceAccountShape]:
+    """Answer for a service account, so that its tokens work (owners)."""
+    return Call("POST", f"service-accounts/{place(id)}/adopt/")
+
+
+class ServiceAccountsTokensListQuery(TypedDict, total=False):
+    cursor: str
+    limit: int
+    name: str
+    prefix: str
+    search: str
+
+
+def service_accounts_tokens_list(
+    id: str, **query: Unpack[ServiceAccountsTokensListQuery]
+) -> Call[Page[TokenShape]]:
+    """Tokens of a service account (owners)."""
+    return Call("GET", f"service-accounts/{place(id)}/tokens/", query=query)
+
+
+def service_accounts_tokens_create(id: str, body: NewServiceToken) -> Call[TokenWithSecretShape]:
+    """Create a token of a service account; only this response contains its secret (owners)."""
+    return Call("POST", f"service-accounts/{place(id)}/tokens/", body=body)
+
+
+def service_accounts_tokens_destroy(id: str, token_id: str) -> Call[None]:
+    """Revoke a token of a service account (owners)."""
+    return Call("DELETE", f"service-accounts/{place(id)}/tokens/{place(token_id)}/")
 
 
 class SshKeysListQuery(TypedDict, total=False):

@@ -188,8 +188,76 @@ class BudgetShape(TypedDict):
     stops_at: str | None
 
 
+class ChangedShape(TypedDict):
+    kind: str
+    key: str
+    fields: dict[str, dict[str, Any]]
+
+
 class CheckpointsBody(TypedDict):
     volume: str
+
+
+class ClassBody(TypedDict):
+    tenant: str
+    name: NotRequired[str]
+    template: NotRequired[str]
+    launch: NotRequired[TemplateLaunch]
+    volumes: NotRequired[list[MountBody]]
+    people: list[str]
+    booking: NotRequired[str | None]
+    when: NotRequired[Literal["now", "sign_in"]]
+
+
+class ClassLineShape(TypedDict):
+    person: str
+    workspace: str | None
+    phase: Literal[
+        "refused",
+        "pending",
+        "at_sign_in",
+        "waiting",
+        "starting",
+        "ready",
+        "stopping",
+        "stopped",
+        "failed",
+        "deleting",
+        "deleted",
+    ]
+    message: str
+    problem: ReasonShape | None
+    ready_at: str | None
+    stops_at: str | None
+
+
+class ClassShape(TypedDict):
+    id: str
+    tenant: str
+    name: str
+    when: Literal["now", "sign_in"]
+    template: str | None
+    booking: str | None
+    launch: Any
+    by: str | None
+    created_at: str
+    stopped_at: str | None
+    counts: CountsShape
+
+
+class ClassWithPeopleShape(TypedDict):
+    id: str
+    tenant: str
+    name: str
+    when: Literal["now", "sign_in"]
+    template: str | None
+    booking: str | None
+    launch: Any
+    by: str | None
+    created_at: str
+    stopped_at: str | None
+    counts: CountsShape
+    people: list[ClassLineShape]
 
 
 class CloneBody(TypedDict):
@@ -227,6 +295,22 @@ class ConnectionShape(TypedDict):
     created_at: NotRequired[str]
 
 
+class CountsShape(TypedDict):
+    people: int
+    ready: int
+    on_the_way: int
+    waiting: int
+    to_come: int
+    problems: int
+    last_ready_at: str | None
+
+
+class CreatedShape(TypedDict):
+    kind: str
+    key: str
+    fields: dict[str, Any]
+
+
 class DeliveryShape(TypedDict):
     id: str
     alert: str | None
@@ -261,6 +345,13 @@ class DeviceTokenShape(TypedDict):
     username: str
     scopes: list[Literal["read", "workspaces", "jobs", "volumes", "admin"]]
     expires_at: str
+
+
+class DifferenceShape(TypedDict):
+    dry_run: bool
+    created: list[CreatedShape]
+    changed: list[ChangedShape]
+    deleted: list[ObjectShape]
 
 
 class DistributedBody(TypedDict):
@@ -688,6 +779,7 @@ class MemberShape(TypedDict):
     username: str
     role: NotRequired[Literal["owner", "member", "viewer"]]
     is_active: bool
+    is_service_account: bool
 
 
 class MetricsBody(TypedDict):
@@ -768,6 +860,18 @@ class NewSSHKey(TypedDict):
     public_key: str
 
 
+class NewServiceAccount(TypedDict):
+    tenant: str
+    name: str
+    role: NotRequired[Literal["owner", "member", "viewer"]]
+
+
+class NewServiceToken(TypedDict):
+    name: str
+    scopes: list[Literal["read", "workspaces", "jobs", "volumes"]]
+    days: NotRequired[int]
+
+
 class NewTenant(TypedDict):
     slug: str
     name: str
@@ -806,6 +910,11 @@ class NodeShape(TypedDict):
 
 class NoteBody(TypedDict):
     note: NotRequired[str]
+
+
+class ObjectShape(TypedDict):
+    kind: str
+    key: str
 
 
 class OutShape(TypedDict):
@@ -1166,6 +1275,16 @@ class SeriesShape(TypedDict):
     unit: str
     label: str
     points: list[list[float | None]]
+
+
+class ServiceAccountShape(TypedDict):
+    id: str
+    tenant: str
+    username: str
+    role: Literal["owner", "member", "viewer"]
+    responsible: NotRequired[str]
+    works: bool
+    created_at: str
 
 
 class SessionShape(TypedDict):

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from berth import Client
-from berth.api.call import Call
+from berth.api import calls
+from berth.api.shapes import DifferenceShape
 from berth.cli import output
 from berth.cli.exits import Exit, usage
 from berth.cli.output import Json
 from berth.cli.sites import connect, save
 
-PATH, YAML = "configuration/", "application/yaml"
 configuration = typer.Typer(help="What admins configure, as a YAML file.", no_args_is_help=True)
 File = Annotated[str, typer.Argument(help="YAML file; - for standard input.", show_default=False)]
 
@@ -27,7 +27,7 @@ def get(
 ) -> None:
     """Print the configuration, without secrets."""
     with connect() as berth:
-        text: str = berth.send(Call("GET", PATH))
+        text = berth.send(calls.configuration_retrieve())
     if target is not None:
         save(target, text)
     elif output.Mode.as_json:
@@ -67,7 +67,7 @@ def apply(
         tell(difference)
 
 
-def confirm(difference: Any, file: str) -> None:
+def confirm(difference: DifferenceShape, file: str) -> None:
     if file == "-" or not sys.stdin.isatty():
         raise usage("Nobody can be asked here.", "Look at berth configuration diff, then say --yes.")
     for line in lines(difference):
@@ -76,9 +76,8 @@ def confirm(difference: Any, file: str) -> None:
         raise typer.Exit(Exit.ERROR)
 
 
-def put(berth: Client, text: str, *, dry_run: bool) -> Any:
-    query = {"dry_run": "true"} if dry_run else {}
-    return berth.send(Call("PUT", PATH, query, content=text.encode(), content_type=YAML))
+def put(berth: Client, text: str, *, dry_run: bool) -> DifferenceShape:
+    return berth.send(calls.configuration_update(text.encode(), dry_run=dry_run))
 
 
 def content(file: str) -> str:
@@ -88,15 +87,15 @@ def content(file: str) -> str:
         raise usage(f"{file} cannot be read: {problem}") from None
 
 
-def size(difference: Any) -> int:
-    return sum(len(difference[kind]) for kind in ("created", "changed", "deleted"))
+def size(difference: DifferenceShape) -> int:
+    return len(difference["created"]) + len(difference["changed"]) + len(difference["deleted"])
 
 
-def tell(difference: Any) -> None:
+def tell(difference: DifferenceShape) -> None:
     output.show(difference, "\n".join(lines(difference)) or "Nothing changes.")
 
 
-def lines(difference: Any) -> list[str]:
+def lines(difference: DifferenceShape) -> list[str]:
     """Return a line for each object, and for each field of one that changes."""
     found = [f"+ {name(one)}" for one in difference["created"]]
     for one in difference["changed"]:

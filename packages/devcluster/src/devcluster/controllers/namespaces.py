@@ -69,8 +69,8 @@ class NamespaceController(Controller[str]):
         namespace = self.api.store.get(NAMESPACE, "", key)
         if namespace is None or not going(namespace):
             return None
-        if not self._empty(key, [POD]):
-            self._empty(key, NAMESPACED)
+        # What pods use goes after them.
+        more = self._empty(key, [POD] if self.api.store.each(POD, key) else NAMESPACED)
         left = self._by_kind(key)
         if not left:
             writer = Writer(CONTROLLER, subresource="finalize")
@@ -78,14 +78,14 @@ class NamespaceController(Controller[str]):
             return None
         if age_seconds(namespace["metadata"]["deletionTimestamp"]) >= QUIET_SECONDS:
             self._tell(namespace, conditions(left))
-        return AGAIN_SECONDS if all(going(o) for found in left.values() for o in found) else 0.0
+        return 0.0 if more else AGAIN_SECONDS
 
     def _empty(self, namespace: str, kinds: Iterable[Kind]) -> bool:
-        """Delete some of the namespace's objects. Return True if there were any."""
-        found = [(k, o) for k in kinds for o in self.api.store.each(k, namespace)]
-        for kind, obj in [(k, o) for k, o in found if not going(o)][:AT_ONCE]:
+        """Delete some of the namespace's objects. Return True if there are more to delete at once."""
+        wanted = [(k, o) for k in kinds for o in self.api.store.each(k, namespace) if not going(o)]
+        for kind, obj in wanted[:AT_ONCE]:
             self.api.try_delete(kind, obj, propagation="Background")
-        return bool(found)
+        return len(wanted) > AT_ONCE
 
     def _by_kind(self, namespace: str) -> dict[Kind, list[Obj]]:
         return {k: found for k in NAMESPACED if (found := self.api.store.each(k, namespace))}

@@ -1,0 +1,3 @@
+from tests.shared.cast_fixtures import cast
+
+__all__ = ["cast"]
