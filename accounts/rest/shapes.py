@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import ValidationError
 from rest_framework import serializers
 
 from accounts.credentials.tokens import DEFAULT_DAYS, LONGEST_DAYS
-from accounts.models import APIToken, AuditEntry, Membership, Role, Scope, SSHKey, Tenant
+from accounts.models import (
+    APIToken,
+    AuditEntry,
+    Membership,
+    Role,
+    Scope,
+    SSHKey,
+    Tenant,
+    Theme,
+    valid_time_zone,
+)
 from accounts.rest.serializers import StrictSerializer
 
 
@@ -25,7 +37,25 @@ class MeShape(serializers.Serializer[Any]):
     time_zone = serializers.CharField(
         allow_null=True, help_text="As in Europe/Berlin; null: the browser's. The API speaks UTC."
     )
+    theme = serializers.CharField(allow_blank=True, help_text="light or dark; empty: the system's.")
+    service_account = serializers.BooleanField(help_text="True: not a person, see `service-accounts/`.")
     tenants = MyTenantShape(many=True)
+
+
+class MyPreferences(StrictSerializer):
+    """ "" means the browser's language and time zone, and the system's theme."""
+
+    language = serializers.ChoiceField(choices=["", *dict(settings.LANGUAGES)], required=False)
+    time_zone = serializers.CharField(max_length=64, allow_blank=True, required=False)
+    theme = serializers.ChoiceField(choices=["", *Theme.values], required=False)
+
+    def validate_time_zone(self, name: str) -> str:
+        if name:
+            try:
+                valid_time_zone(name)
+            except ValidationError as error:
+                raise serializers.ValidationError(error.messages) from None
+        return name
 
 
 class SSHKeyShape(serializers.ModelSerializer[SSHKey]):
@@ -55,6 +85,37 @@ class TokenWithSecretShape(TokenShape):
 
     class Meta(TokenShape.Meta):
         fields = (*TokenShape.Meta.fields, "secret")  # type: ignore[assignment]
+
+
+class NewDeviceCode(StrictSerializer):
+    """The scopes are those of a token of the person; without: all but `admin`."""
+
+    name = serializers.CharField(
+        max_length=80, help_text="How the terminal is called, as in berth on laptop."
+    )
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=Scope.choices), required=False, max_length=len(Scope)
+    )
+
+
+class DeviceCodeShape(serializers.Serializer[Any]):
+    device_code = serializers.CharField(help_text="The terminal's secret.")
+    user_code = serializers.CharField(help_text="What the person compares, or types in.")
+    verification_uri = serializers.URLField()
+    verification_uri_complete = serializers.URLField(help_text="The same, with the code filled in.")
+    expires_in = serializers.IntegerField(help_text="Seconds.")
+    interval = serializers.IntegerField(help_text="Seconds between two requests for the token.")
+
+
+class DeviceTokenBody(StrictSerializer):
+    device_code = serializers.CharField(max_length=100)
+
+
+class DeviceTokenShape(serializers.Serializer[Any]):
+    token = serializers.CharField(help_text="Given once.")
+    username = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.choices))
+    expires_at = serializers.DateTimeField()
 
 
 class NewToken(StrictSerializer):

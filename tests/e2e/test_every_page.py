@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from accounts.access import Actor
 from accounts.credentials import ssh_keys, tokens
 from accounts.credentials.sessions import SessionStore
-from accounts.models import Membership, User
+from accounts.models import DeviceCode, Membership, User
 from accounts.notices.models import Notice
 from accounts.service_accounts import changing as service_accounts
 from accounts.sign_on import second_factor, waiting
@@ -34,6 +34,7 @@ from tests.e2e import looks
 from tests.e2e.browsing import signed_in
 from tests.portal.addresses import ALL
 from tests.sampling import rare
+from tests.shared.class_rows import make_class
 from tests.shared.job_rows import end_in_rows, make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
@@ -64,6 +65,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "bookings/<uuid:id>/cancel/": [("alice", "/bookings/{booking}/cancel/")],
     "connections/": [("bob", "/connections/"), ("victor", "/connections/")],
     "connections/<uuid:id>/": [("bob", "/connections/{connection}/")],
+    "device/": [("bob", "/device/"), ("bob", "/device/?code=BCDF-GHJK")],
     "first-run/": [("admin", "/first-run/")],
     "first-run/<slug:step>/": [("admin", f"/first-run/{step}/") for step in ("cluster", "tenant", "image")],
     "connections/<uuid:id>/delete/": [("bob", "/connections/{connection}/delete/")],
@@ -106,6 +108,9 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "tenants/<slug:slug>/service-accounts/<uuid:id>/delete/": [
         ("alice", "/tenants/demo/service-accounts/{service-account}/delete/")
     ],
+    "class-launches/": [("alice", "/class-launches/")],
+    "class-launches/<uuid:id>/": [("alice", "/class-launches/{class}/")],
+    "class-launches/<uuid:id>/<str:verb>/": [("alice", "/class-launches/{class}/stop/")],
     "idle/": [("alice", "/idle/"), ("victor", "/idle/?days=30"), ("bob", "/idle/?minutes=0")],
     "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
@@ -136,6 +141,8 @@ NOT_READ = {
     "alerts/routes/<uuid:id>/<str:verb>/",
     "bookings/answer/",
     "api/schema/",
+    "class-launches/<uuid:id>/collect/",
+    "class-launches/<uuid:id>/people/",
     "healthz",
     "jobs/bulk/",
     "jobs/new/answer/",
@@ -242,7 +249,11 @@ class Stage:
         service_account = service_accounts.create(self.cast.alice, tenant="demo", name="ci", role="member")
         self.ids["service-account"] = str(service_account.pk)
         self.ids["post-mortem"] = str(make_post_mortem(furnished[Phase.FAILED]).pk)
+        self.ids["class"] = str(make_class(self.cast, *furnished.values()).pk)
         self.ids["booking"] = str(booked(self.cast).pk)
+        soon = timezone.now() + timedelta(hours=1)
+        waits = {"name": "berth on laptop", "scopes": ["read", "workspaces"], "expires_at": soon}
+        DeviceCode.objects.create(digest="x", user_code="BCDFGHJK", **waits)
         volume = kept(self.cast)
         self.ids |= {"volume": str(volume.pk), "snapshot": str(copied(volume).pk)}
         self.ids["adopted"] = str(adopted(self.cast).pk)
