@@ -60,11 +60,5 @@ class TooMany(Refusal):
     status = 429
 
 
-class NotYet(Refusal):
-    """Part of the API contract that is not built yet."""
-
-    status = 501
-
-
 # Shown on the page where the person is; other refusals get a page of their own.
 SHOWN_IN_PLACE = (Conflict, Invalid, TooMany)

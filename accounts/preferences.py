@@ -47,10 +47,19 @@ def remembered(response: HttpResponse, user: User) -> HttpResponse:
     return response
 
 
+def choose(user: User, **chosen: str) -> None:
+    """Save language, time zone or theme, which are checked already. "" means the browser's or the system's.
+
+    Other fields (active, admin, the password) may have changed since the row was read, so they are not saved.
+    """
+    for name, value in chosen.items():
+        setattr(user, name, value)
+    user.save(update_fields=list(chosen))
+
+
 def choose_theme(user: User, theme: str) -> None:
     """Save the theme; an unknown one means the system's."""
-    user.theme = theme if theme in Theme.values else ""
-    user.save(update_fields=["theme"])
+    choose(user, theme=theme if theme in Theme.values else "")
 
 
 def _zone(name: str) -> ZoneInfo | None:

@@ -124,9 +124,8 @@ def set_preferences(request: HttpRequest, actor: Actor) -> HttpResponse:
     form = PreferencesForm(request.POST, instance=actor.user)
     if not form.is_valid():
         return _profile(request, preferences_form=form, status=422)
-    user = form.save(commit=False)
-    # Save these fields only: others (active, admin, the password) may have changed since the row was read.
-    user.save(update_fields=list(form.fields))
+    user = actor.user
+    preferences.choose(user, **form.cleaned_data)
     with preferences.applied(request, user):
         messages.success(request, _("Saved for every browser that you sign in with."))
     return preferences.remembered(redirect("profile"), user)

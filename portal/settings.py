@@ -334,6 +334,7 @@ SPECTACULAR_SETTINGS = {
         "AnnouncementLevelEnum": "accounts.announcements.models.Announcement.Level",
         "EventLevelEnum": "workloads.models.EventRow.Level",
         "JobPhaseEnum": "jobs.models.Phase.choices",
+        "NoticeKindEnum": "accounts.notices.kinds.Kind",
         "RoleEnum": "accounts.models.Role",
         "ScopeEnum": "accounts.models.Scope",
         "SeverityEnum": "monitoring.alerts.api.SEVERITIES",

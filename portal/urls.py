@@ -19,6 +19,7 @@ api_v1 = [
     path("", include("jobs.api.urls")),
     path("", include("workloads.logs.urls")),
     path("", include("monitoring.urls_api")),
+    path("", include("portal.admin.urls_api")),
 ]
 
 urlpatterns = [

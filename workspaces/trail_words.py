@@ -33,6 +33,7 @@ DONE = {
     "class.launch": _("%(actor)s launched the class “%(name)s” (people named: %(people)s)."),
     "class.stop": _("%(actor)s stopped the class “%(name)s”."),
     "class.extend": _("%(actor)s extended the class “%(name)s”."),
+    "class.collect": _("%(actor)s collected the folder “%(folder)s” of the class “%(name)s”."),
     "class.delete": _("%(actor)s deleted the class launch “%(name)s”. Its workspaces stay."),
     "image.create": _("%(actor)s added the image “%(name)s”."),
     "image.change": _("%(actor)s changed the image “%(name)s”."),

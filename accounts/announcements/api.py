@@ -27,12 +27,16 @@ class AnnouncementShape(serializers.ModelSerializer[Announcement]):
         fields = ["id", "text", "level", "shown_from", "shown_until", "no_launches_from"]
 
 
-class NewAnnouncement(StrictSerializer):
-    text = serializers.CharField(max_length=500)
+class AnnouncementChange(StrictSerializer):
+    text = serializers.CharField(max_length=500, required=False)
     level = serializers.ChoiceField(choices=Announcement.Level.choices, required=False)
     shown_from = serializers.DateTimeField(required=False)
     shown_until = serializers.DateTimeField(required=False, allow_null=True)
     no_launches_from = serializers.DateTimeField(required=False, allow_null=True)
+
+
+class NewAnnouncement(AnnouncementChange):
+    text = serializers.CharField(max_length=500)
 
 
 class AnnouncementsView(ListView):
@@ -65,6 +69,15 @@ class AnnouncementsView(ListView):
 
 class AnnouncementView(APIView):
     write_scope = Scope.ADMIN
+
+    @extend_schema(
+        summary=gettext_noop("Change an announcement (admins)"),
+        request=AnnouncementChange,
+        responses=answers({200: AnnouncementShape}, 404, 422),
+    )
+    def patch(self, request: Request, id: UUID) -> Response:
+        announcement = changing.change(actor_of(request), id, **checked(AnnouncementChange, request))
+        return Response(AnnouncementShape(announcement).data)
 
     @extend_schema(
         summary=gettext_noop("End an announcement now, and its maintenance (admins)"),

@@ -23,16 +23,28 @@ def announce(actor: Actor, **values: Any) -> Announcement:
     actor.require(Scope.ADMIN)
     actor.require_whole_person()
     announcement = Announcement(**values)
-    try:
-        announcement.full_clean()
-    except ValidationError as error:
-        text = _("Some fields are not valid.")
-        fields = {name: list(texts) for name, texts in error.message_dict.items()}
-        raise Invalid("invalid", text, _("Correct the named fields."), fields=fields) from None
+    _check(announcement)
     with transaction.atomic():
         announcement.save(force_insert=True)
         audit.record(actor, "announcement.create", target=announcement, data={"name": announcement.text})
     return announcement
+
+
+def change(actor: Actor, announcement_id: UUID, **values: Any) -> Announcement:
+    """Change an announcement, shown or not. Raise Invalid with the faulty fields."""
+    actor.require(Scope.ADMIN)
+    actor.require_whole_person()
+    with transaction.atomic():
+        row = _locked(announcement_id)
+        changed = {name: value for name, value in values.items() if getattr(row, name) != value}
+        for name, value in changed.items():
+            setattr(row, name, value)
+        _check(row)
+        if changed:
+            row.save(update_fields=list(changed))
+            data = {"name": row.text, "fields": sorted(changed)}
+            audit.record(actor, "announcement.change", target=row, data=data)
+    return row
 
 
 def end(actor: Actor, announcement_id: UUID) -> bool:
@@ -43,9 +55,7 @@ def end(actor: Actor, announcement_id: UUID) -> bool:
     actor.require(Scope.ADMIN)
     actor.require_whole_person()
     with transaction.atomic():
-        row = locked(Announcement.objects.filter(pk=announcement_id)).first()
-        if row is None:
-            raise NotThere("not_found", _("There is no such announcement."), _("Look in the list."))
+        row = _locked(announcement_id)
         now = timezone.now()
         if row.shown_until and row.shown_until <= now:
             return False
@@ -55,3 +65,19 @@ def end(actor: Actor, announcement_id: UUID) -> bool:
         else:
             Announcement.objects.filter(pk=row.pk).update(shown_until=now)
     return True
+
+
+def _locked(announcement_id: UUID) -> Announcement:
+    row = locked(Announcement.objects.filter(pk=announcement_id)).first()
+    if row is None:
+        raise NotThere("not_found", _("There is no such announcement."), _("Look in the list."))
+    return row
+
+
+def _check(announcement: Announcement) -> None:
+    try:
+        announcement.full_clean()
+    except ValidationError as error:
+        text = _("Some fields are not valid.")
+        fields = {name: list(texts) for name, texts in error.message_dict.items()}
+        raise Invalid("invalid", text, _("Correct the named fields."), fields=fields) from None

@@ -153,5 +153,7 @@ def redeem(device_code: str) -> tuple[APIToken, str]:
 def _over() -> Refusal:
     """Return the same for a code that is unknown, used, refused or expired."""
     return Refusal(
-        "expired_token", _("This sign-in was not confirmed in time, or was refused."), _("Run berth login again.")
+        "expired_token",
+        _("This sign-in was not confirmed in time, or was refused."),
+        _("Run berth login again."),
     )

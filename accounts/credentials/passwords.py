@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+import string
+
 from django.contrib.auth.password_validation import MinimumLengthValidator, validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -15,6 +18,12 @@ from accounts.models import User
 from accounts.trail import audit
 
 FIELD = "new_password1"
+LETTERS = string.ascii_letters.translate(str.maketrans("", "", "lIO")) + "23456789"
+
+
+def new_password() -> str:
+    """Return a random first password of 100 bits, in groups that can be read out."""
+    return "-".join("".join(secrets.choice(LETTERS) for _letter in range(6)) for _group in range(3))
 
 
 class LongEnough(MinimumLengthValidator):

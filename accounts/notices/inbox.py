@@ -41,13 +41,13 @@ def page(user: User, before: tuple[datetime, UUID] | None = None) -> tuple[list[
         at, last = before
         rows = rows.filter(Q(at__lt=at) | Q(at=at, id__lt=last))
     found = list(rows[: PAGE + 1])
-    return _with_words(user, found[:PAGE]), found[PAGE - 1] if len(found) > PAGE else None
+    return with_words(user, found[:PAGE]), found[PAGE - 1] if len(found) > PAGE else None
 
 
 def fresh(user: User) -> list[Line]:
     """Unread notices of the last minutes that still hold, oldest first, for an open page to show."""
     rows = listed(user).filter(read_at__isnull=True, at__gt=timezone.now() - FRESH)
-    lines = _with_words(user, list(rows[:MOST_AT_ONCE]))
+    lines = with_words(user, list(rows[:MOST_AT_ONCE]))
     return [(notice, found) for notice, found in reversed(lines) if not found.is_past]
 
 
@@ -79,6 +79,6 @@ def _read(rows: QuerySet[Notice], user: User) -> None:
         publish(group_of(user.pk), {"type": "notices.changed"})
 
 
-def _with_words(user: User, notices: Sequence[Notice]) -> list[Line]:
+def with_words(user: User, notices: Sequence[Notice]) -> list[Line]:
     found = words.of(user, notices)
     return [(notice, found[notice.pk]) for notice in notices if notice.pk in found]

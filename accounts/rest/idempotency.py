@@ -52,24 +52,38 @@ class IdempotencyMiddleware:
             actor = _actor_behind(request)
             if actor is None:
                 return None  # the view refuses
+            view_class = getattr(view, "cls", type(view))
             # Before the transaction: inside it, the bucket would stay locked, and a rollback would undo the count.
-            rates.count_request(request, actor, getattr(view, "cls", type(view)))
-            return _answer_once(actor, key, request, lambda: view(request, *args, **kwargs))
+            rates.count_request(request, actor, view_class)
+            answer = _answer_kept if getattr(view_class, "asks_clusters", False) else _answer_once
+            return answer(actor, key, request, lambda: view(request, *args, **kwargs))
         except (Refusal, OperationalError, InterfaceError) as error:
             refusal = as_refusal(error)
             assert refusal is not None
             return json_response(refusal)
 
 
+def _answer_kept(actor: Actor, key: str, request: HttpRequest, call: Callable[[], Any]) -> HttpResponseBase:
+    """Answer a view that waits for the worker (`asks_clusters`), which sees only what is committed.
+
+    Its action changes nothing if it is done twice, so two at once may both do it; the first answer is kept.
+    """
+    digest = _checked_digest(actor, key, request)
+    if IdempotentAnswer.objects.filter(user=actor.user, key=key).exists():
+        return _replay(actor.user, key, digest)
+    response: HttpResponse = call().render()
+    if response.status_code < 400:
+        with transaction.atomic():
+            row = _claim(actor.user, key, digest)
+            if row is None:
+                return _replay(actor.user, key, digest)
+            once.check_room(row)
+            _keep(row, response)
+    return response
+
+
 def _answer_once(actor: Actor, key: str, request: HttpRequest, call: Callable[[], Any]) -> HttpResponseBase:
-    if not key.isprintable() or not 1 <= len(key) <= 200:
-        raise Refusal(
-            "idempotency_key_invalid",
-            _("This Idempotency-Key is not valid."),
-            _("Use 1 to 200 plain characters."),
-        )
-    digest = _digest(actor, request)
-    once.forget_old(actor.user, key)
+    digest = _checked_digest(actor, key, request)
     with transaction.atomic():
         row = _claim(actor.user, key, digest)
         if row is None:
@@ -81,10 +95,25 @@ def _answer_once(actor: Actor, key: str, request: HttpRequest, call: Callable[[]
         elif response.status_code >= 400:
             row.delete()  # keep what the view wrote, such as the entry about the refusal
         else:
-            IdempotentAnswer.objects.filter(pk=row.pk).update(
-                status=response.status_code, body=secrets.encrypt(response.content.decode())
-            )
+            _keep(row, response)
         return response
+
+
+def _checked_digest(actor: Actor, key: str, request: HttpRequest) -> str:
+    if not key.isprintable() or not 1 <= len(key) <= 200:
+        raise Refusal(
+            "idempotency_key_invalid",
+            _("This Idempotency-Key is not valid."),
+            _("Use 1 to 200 plain characters."),
+        )
+    once.forget_old(actor.user, key)
+    return _digest(actor, request)
+
+
+def _keep(row: IdempotentAnswer, response: HttpResponse) -> None:
+    IdempotentAnswer.objects.filter(pk=row.pk).update(
+        status=response.status_code, body=secrets.encrypt(response.content.decode())
+    )
 
 
 def _claim(user: User, key: str, digest: str) -> IdempotentAnswer | None:

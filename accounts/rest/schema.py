@@ -20,7 +20,6 @@ MEANINGS = {
     415: "Not in a form that is understood: see Content-Type.",
     422: "Understood, but cannot be: see `fields`.",
     429: "Too many: wait as long as Retry-After says.",
-    501: "Not built yet.",
     503: "The database cannot handle this request right now.",
 }
 

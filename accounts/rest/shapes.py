@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import ValidationError
 from rest_framework import serializers
 
 from accounts.credentials.tokens import DEFAULT_DAYS, LONGEST_DAYS
-from accounts.models import APIToken, AuditEntry, Membership, Role, Scope, SSHKey, Tenant
+from accounts.models import (
+    APIToken,
+    AuditEntry,
+    Membership,
+    Role,
+    Scope,
+    SSHKey,
+    Tenant,
+    Theme,
+    valid_time_zone,
+)
 from accounts.rest.serializers import StrictSerializer
 
 
@@ -25,7 +37,25 @@ class MeShape(serializers.Serializer[Any]):
     time_zone = serializers.CharField(
         allow_null=True, help_text="As in Europe/Berlin; null: the browser's. The API speaks UTC."
     )
+    theme = serializers.CharField(allow_blank=True, help_text="light or dark; empty: the system's.")
+    service_account = serializers.BooleanField(help_text="True: not a person, see `service-accounts/`.")
     tenants = MyTenantShape(many=True)
+
+
+class MyPreferences(StrictSerializer):
+    """ "" means the browser's language and time zone, and the system's theme."""
+
+    language = serializers.ChoiceField(choices=["", *dict(settings.LANGUAGES)], required=False)
+    time_zone = serializers.CharField(max_length=64, allow_blank=True, required=False)
+    theme = serializers.ChoiceField(choices=["", *Theme.values], required=False)
+
+    def validate_time_zone(self, name: str) -> str:
+        if name:
+            try:
+                valid_time_zone(name)
+            except ValidationError as error:
+                raise serializers.ValidationError(error.messages) from None
+        return name
 
 
 class SSHKeyShape(serializers.ModelSerializer[SSHKey]):

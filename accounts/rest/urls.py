@@ -2,6 +2,8 @@ from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
 from accounts.announcements import api as announcements
+from accounts.notices import api as notices
+from accounts.people import api as people
 from accounts.rest import views, views_audit, views_device, views_tenants
 from accounts.service_accounts import api as service_accounts
 
@@ -16,6 +18,19 @@ register_converter(UsernameConverter, "username")
 
 urlpatterns = [
     path("me/", views.MeView.as_view(), name="me"),
+    path("me/sessions/", views.SessionsView.as_view(), name="my-sessions"),
+    path("notices/", notices.NoticesView.as_view(), name="notices"),
+    path("notices/read/", notices.AllReadView.as_view(), name="notices-read"),
+    path("notices/<uuid:id>/read/", notices.ReadView.as_view(), name="notice-read"),
+    path("notices/preferences/", notices.NoticePreferencesView.as_view(), name="notice-preferences"),
+    path("people/", people.PeopleView.as_view(), name="people"),
+    path("people/<username:username>/", people.PersonView.as_view(), name="person"),
+    path("people/<username:username>/password/", people.PasswordView.as_view(), name="person-password"),
+    path(
+        "people/<username:username>/reset-second-factor/",
+        people.ResetSecondFactorView.as_view(),
+        name="person-reset-second-factor",
+    ),
     path("ssh-keys/", views.SSHKeysView.as_view(), name="ssh-keys"),
     path("ssh-keys/<uuid:id>/", views.SSHKeyView.as_view(), name="ssh-key"),
     path("tokens/", views.TokensView.as_view(), name="tokens"),

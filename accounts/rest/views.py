@@ -13,8 +13,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts import preferences
 from accounts.access import roles_of
-from accounts.credentials import ssh_keys, tickets, tokens
+from accounts.credentials import sessions, ssh_keys, tickets, tokens
 from accounts.models import APIToken, Scope, SSHKey
 from accounts.rest import shapes
 from accounts.rest.actors import actor_of
@@ -62,12 +63,36 @@ class MeView(APIView):
                 "is_admin": user.is_staff,
                 "language": user.language or get_language(),
                 "time_zone": user.time_zone or None,
+                "theme": user.theme,
+                "service_account": user.service_of_id is not None,
                 "tenants": [
                     {"slug": tenant.slug, "name": tenant.name, "role": role}
                     for tenant, role in roles_of(actor)
                 ],
             }
         )
+
+    @extend_schema(
+        summary=gettext_noop("Choose your language, time zone and theme"),
+        request=shapes.MyPreferences,
+        responses=answers({200: shapes.MeShape}),
+    )
+    def patch(self, request: Request) -> Response:
+        actor = actor_of(request)
+        actor.require_whole_person()
+        preferences.choose(actor.user, **checked(shapes.MyPreferences, request))
+        return self.get(request)
+
+
+class SessionsView(APIView):
+    @extend_schema(
+        summary=gettext_noop("Sign out of every browser; tokens and SSH keys still work"),
+        request=None,
+        responses=answers({204: None}),
+    )
+    def delete(self, request: Request) -> Response:
+        sessions.sign_out_everywhere(actor_of(request))
+        return Response(status=204)
 
 
 class SSHKeysView(ListView):

@@ -101,7 +101,7 @@ class JobsView(ListView):
     @extend_schema(
         summary=gettext_noop("Submit a job"),
         request=JobBody,
-        responses=answers({201: JobShape}, 404, 409, 422, 429, 501),
+        responses=answers({201: JobShape}, 404, 409, 422, 429),
     )
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
@@ -170,7 +170,7 @@ class JobOfWorkspaceView(APIView):
     @extend_schema(
         summary=gettext_noop("Submit a job with the settings of a workspace"),
         request=WorkspaceJobBody,
-        responses=answers({201: JobShape}, 404, 409, 422, 429, 501),
+        responses=answers({201: JobShape}, 404, 409, 422, 429),
     )
     def post(self, request: Request, id: UUID) -> Response:
         actor = actor_of(request)

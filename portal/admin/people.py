@@ -33,7 +33,6 @@ from portal.admin import members as membership_rows
 from portal.admin import people_import_page
 from portal.admin.activation import Deactivate, Reactivate
 from portal.admin.members import MembershipInline
-from portal.admin.passwords import new_password
 from portal.admin.second_factor import ResetSecondFactor
 from portal.admin.ways import WAYS, Way
 from quotas.models import Booking, Claim
@@ -84,7 +83,7 @@ class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> User:
         person: User = super().save(commit=False)
-        self.password = new_password() if self.cleaned_data["way"] == Way.PASSWORD else None
+        self.password = passwords.new_password() if self.cleaned_data["way"] == Way.PASSWORD else None
         person.set_password(self.password)
         person.password_is_first = self.password is not None
         if commit:

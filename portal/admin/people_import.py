@@ -17,16 +17,14 @@ from uuid import UUID
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts import members, signals
 from accounts.access import Actor
 from accounts.locks import locked, one_at_a_time
 from accounts.models import Membership, Role, Scope, Tenant, User
+from accounts.people import changing as people
 from accounts.text import is_visible
-from accounts.trail import audit
-from portal.admin.passwords import new_password
 
 COLUMNS = ("username", "email", "first_name", "last_name", "tenant", "role")
 NEEDED = "username"
@@ -222,15 +220,9 @@ def apply(actor: Actor, found: Sequence[Fate], *, with_password: bool) -> dict[s
     return passwords
 
 
-@transaction.atomic
 def _create(actor: Actor, line: Line, *, with_password: bool) -> dict[str, str]:
-    password = new_password() if with_password else None
     person = User(
         username=line.username, email=line.email, first_name=line.first_name, last_name=line.last_name
     )
-    person.set_password(password)
-    person.password_is_first = with_password
-    person.save(force_insert=True)
-    data = {"name": person.username, "username": person.username, "by": "csv"}
-    audit.record(actor, "user.create", target=person, data=data)
+    password = people.create(actor, person, with_password=with_password, by="csv")
     return {person.username: password} if password else {}

@@ -101,13 +101,11 @@ def _apply(
 ) -> str:
     """Do it once: a second press of the button gets the first passwords again, for a day, and nobody else does."""
 
+    @transaction.atomic
     def work() -> str:
         return people_import.apply_as_shown(actor, lines, seen, with_password=with_password)
 
-    if request.POST.get("once"):
-        return done_once(actor.user, request.POST, work)
-    with transaction.atomic():
-        return work()
+    return done_once(actor.user, request.POST, work)
 
 
 def _page(page: ModelAdmin[User], request: HttpRequest, title: str, context: dict[str, Any]) -> HttpResponse:

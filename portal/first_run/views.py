@@ -88,7 +88,7 @@ def _once(request: HttpRequest, actor: Actor, work: Callable[[], object], text: 
         work()
         return text
 
-    return done_once(actor.user, request.POST, outcome) if request.POST.get("once") else outcome()
+    return done_once(actor.user, request.POST, outcome)
 
 
 # --- One function for each step. It fills in the page's context, and returns the answer once the step is done.

@@ -67,7 +67,7 @@ class VolumesView(ListView):
     @extend_schema(
         summary=gettext_noop("Create a volume"),
         request=VolumeBody,
-        responses=answers({201: VolumeShape}, 404, 409, 422, 501),
+        responses=answers({201: VolumeShape}, 404, 409, 422),
     )
     def post(self, request: Request) -> Response:
         body = checked(VolumeBody, request)

@@ -18,7 +18,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import Actor
-from accounts.errors import SHOWN_IN_PLACE, NotYet, Refusal
+from accounts.errors import SHOWN_IN_PLACE, Refusal
 from accounts.forms import show_refusal
 from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant
@@ -56,7 +56,7 @@ def volumes(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 volume = changes.create(actor, *form.asked())
-            except (*SHOWN_IN_PLACE, NotYet) as refusal:
+            except SHOWN_IN_PLACE as refusal:
                 status = refused(request, actor, form, refusal)
             else:
                 messages.success(request, _("“%(name)s” is being created.") % {"name": volume.name})
@@ -263,7 +263,7 @@ def clone(request: HttpRequest, id: UUID) -> HttpResponse:
             messages.error(request, str(next(iter(form.errors.values()))[0]))
             return redirect("volume", id)
         made = changes.create(actor, found.tenant.slug, form.wish(found))
-    except (*SHOWN_IN_PLACE, NotYet) as refusal:
+    except SHOWN_IN_PLACE as refusal:
         audit.record_refusal(request, actor, refusal)
         messages.error(request, f"{refusal.message} {refusal.hint}")
         return redirect("volume", id)

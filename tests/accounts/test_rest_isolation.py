@@ -140,16 +140,6 @@ def test_who_is_taken_out_or_deactivated_is_out_at_once(people: People) -> None:
     assert ask(session, "GET", "me/").status_code == 401
 
 
-def test_what_is_not_built_says_so_after_all_checks(people: People) -> None:
-    path = f"drift/{NOBODYS}/adopt/"
-    answer = ask(api(people.admin), "POST", path, {"tenant": "demo"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_yet")
-    assert ask(api(people.admin), "POST", path, {"tenant": "nowhere"}).status_code == 404
-    assert ask(api(people.bob), "POST", path, {"tenant": "demo"}).status_code == 403
-    assert ask(api(people.admin, "read", "volumes"), "POST", path, {"tenant": "demo"}).status_code == 403
-    assert ask(api(people.admin), "DELETE", path).status_code == 405
-
-
 def test_refused_changes_are_in_the_trail_with_who_and_what(people: People) -> None:
     ask(api(people.bob), "DELETE", "tenants/demo/members/victor/")
     entry = AuditEntry.objects.get(outcome="refused")

@@ -34,6 +34,7 @@ from tests.e2e import looks
 from tests.e2e.browsing import signed_in
 from tests.portal.addresses import ALL
 from tests.sampling import rare
+from tests.shared.class_rows import make_class
 from tests.shared.job_rows import end_in_rows, make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
@@ -107,6 +108,9 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "tenants/<slug:slug>/service-accounts/<uuid:id>/delete/": [
         ("alice", "/tenants/demo/service-accounts/{service-account}/delete/")
     ],
+    "class-launches/": [("alice", "/class-launches/")],
+    "class-launches/<uuid:id>/": [("alice", "/class-launches/{class}/")],
+    "class-launches/<uuid:id>/<str:verb>/": [("alice", "/class-launches/{class}/stop/")],
     "idle/": [("alice", "/idle/"), ("victor", "/idle/?days=30"), ("bob", "/idle/?minutes=0")],
     "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
     "volumes/": [("bob", "/volumes/"), ("victor", "/volumes/?show=everyone")],
@@ -137,6 +141,8 @@ NOT_READ = {
     "alerts/routes/<uuid:id>/<str:verb>/",
     "bookings/answer/",
     "api/schema/",
+    "class-launches/<uuid:id>/collect/",
+    "class-launches/<uuid:id>/people/",
     "healthz",
     "jobs/bulk/",
     "jobs/new/answer/",
@@ -243,6 +249,7 @@ class Stage:
         service_account = service_accounts.create(self.cast.alice, tenant="demo", name="ci", role="member")
         self.ids["service-account"] = str(service_account.pk)
         self.ids["post-mortem"] = str(make_post_mortem(furnished[Phase.FAILED]).pk)
+        self.ids["class"] = str(make_class(self.cast, *furnished.values()).pk)
         self.ids["booking"] = str(booked(self.cast).pk)
         soon = timezone.now() + timedelta(hours=1)
         waits = {"name": "berth on laptop", "scopes": ["read", "workspaces"], "expires_at": soon}

@@ -23,10 +23,11 @@ from quotas.models import Booking
 from storage import connections
 from storage.models import Snapshot, Volume
 from tests.cast import make_cast
+from tests.shared.class_rows import make_class
 from tests.shared.job_rows import make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
-from workspaces.models import ClassLaunch, Share, ShareRole, Template
+from workspaces.models import Share, ShareRole, Template
 from workspaces.runs import schedule
 
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
@@ -43,6 +44,9 @@ NOWHERE = {
     "port": "6006",
     "share": NOBODYS,
     "token_id": NOBODYS,
+    "name": "nowhere",
+    "of": "quotas.nothing",
+    "action": "nothing",
 }
 TOMORROW = timezone.now() + timedelta(days=1)
 
@@ -81,7 +85,8 @@ def make_stage() -> Stage:
         Membership.objects.create(tenant=cast.demo, user=people[name].user, role=Role.MEMBER)
     token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
     app = {"name": "TensorBoard", "port": 6006, "shared_with": "me"}
-    common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
+    common = {"name": "gpu-1", "of": "quotas.pool", "action": "close"}
+    common |= {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
     workspace = make_workspace(cast, cast.bob, apps=[app])
     for name, role in SHARERS.items():
         shared = {"workspace": workspace, "user": people[name].user, "given_by": cast.bob.user}
@@ -137,16 +142,12 @@ def make_stage() -> Stage:
     template = Template.objects.create(
         tenant=cast.demo, name="week", body={"image": "jupyter", "flavor": "a100-1"}, created_by=cast.bob.user
     )
-    class_launch = ClassLaunch.objects.create(
-        tenant=cast.demo, name="week 3", body=template.body, by=cast.alice.user
-    )
-    class_launch.seats.create(username="bob", user=cast.bob.user, workspace=workspace)
     announcement = Announcement.objects.create(text="New GPUs")
     account = service_accounts.create(cast.alice, tenant="demo", name="ci", role="member")
     service_token, _secret = service_accounts.create_token(cast.alice, account, "ci", ["read"], 1)
     ids = {
         "service-account": str(account.pk),
-        "class-launche": str(class_launch.pk),  # in "class-launches/"
+        "class-launche": str(make_class(cast, workspace).pk),  # in "class-launches/"
         "announcement": str(announcement.pk),
         "alerts/route": str(route.pk),
         "alert-route": str(route.pk),

@@ -78,12 +78,32 @@ OF_OWNERS = Row("404 404 404 200 200 404 404 404")
 BY_OWNERS = Row("404 404 404 200 200 404 403 404")
 # For node agents only, with a token that no person has.
 NO_AGENT = Row("401 401 401 401 401 401 401 401")
-# Not built yet. The objects in its address are not looked up yet.
-NOT_YET_ADMINS = Row("403 403 403 403 501 403 403 403")
+NO_CLUSTER = Row("403 403 403 403 409 403 403 403")  # none answers here
+NO_FINDING = Row("403 403 403 403 404 403 403 403")
 
 # fmt: off
 API: dict[str, dict[str, Row]] = {
-    "me/": {"GET": EVERYBODY},
+    "me/": {"GET": EVERYBODY, "PATCH": Row("200 200 200 200 200 200 403 403", {"theme": "dark"})},
+    "me/sessions/": {"DELETE": Row("204 204 204 204 204 204 403 403")},
+    "notices/": {"GET": Row("200 200 200 200 200 200 200 403")},
+    "notices/read/": {"POST": Row("204 204 204 204 204 204 403 403")},
+    "notices/<uuid:id>/read/": {"POST": Row("204 404 404 404 404 404 403 403")},
+    "notices/preferences/": {
+        "GET": EVERYBODY,
+        "PATCH": Row("200 200 200 200 200 200 403 403", {"results": []}),
+    },
+    "people/": {"GET": ADMINS, "POST": Row("403 403 403 403 201 403 403 403", {"username": "frida"})},
+    "people/<username:username>/": {
+        "GET": ADMINS,
+        "PATCH": replace(ADMINS, body={"last_name": "Baker"}),
+        "DELETE": Row("403 403 403 403 409 403 403 403"),  # bob has work
+    },
+    "people/<username:username>/password/": {"POST": ADMINS},
+    "people/<username:username>/reset-second-factor/": {"POST": Row("403 403 403 403 204 403 403 403")},
+    "admin-actions/": {"GET": ADMINS},
+    "admin-actions/<str:of>/<str:action>/": {  # there is no such pool
+        "POST": Row("403 403 403 403 422 403 403 403", {"ids": ["00000000-0000-4000-8000-000000000000"]}),
+    },
     "ssh-keys/": {
         "GET": EVERYBODY,
         "POST": Row("201 201 201 201 201 201 403 403", {"name": "new", "public_key": KEY}),
@@ -127,7 +147,10 @@ API: dict[str, dict[str, Row]] = {
         "GET": EVERYBODY,
         "POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body={"text": "New GPUs"}),
     },
-    "announcements/<uuid:id>/": {"DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
+    "announcements/<uuid:id>/": {
+        "PATCH": replace(ADMINS, body={"text": "Old GPUs"}),
+        "DELETE": replace(ADMINS, codes="403 403 403 403 204 403 403 403"),
+    },
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
     "configuration/": {"GET": ADMINS, "PUT": replace(ADMINS, body={"pools": []})},
     "clusters/": {"GET": ADMINS},
@@ -158,6 +181,7 @@ API: dict[str, dict[str, Row]] = {
     },
     "class-launches/<uuid:id>/stop/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
     "class-launches/<uuid:id>/extend/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
+    "class-launches/<uuid:id>/collect/": {"GET": replace(BY_OWNERS, codes="404 404 404 400 400 404 404 404")},
     "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
     "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
     "workspaces/<uuid:id>/": {
@@ -279,8 +303,13 @@ API: dict[str, dict[str, Row]] = {
     "alert-routes/<uuid:id>/deliveries/": {"GET": OF_OWNERS},
     "agent/samples/": {"POST": NO_AGENT},
     "agent/health/": {"POST": NO_AGENT},
-    "drift/": {"GET": NOT_YET_ADMINS},
-    "drift/<uuid:id>/<str:verb>/": {"POST": NOT_YET_ADMINS},
+    "nodes/<str:name>/cordon/": {"POST": NO_CLUSTER},
+    "nodes/<str:name>/uncordon/": {"POST": NO_CLUSTER},
+    "nodes/<str:name>/drain/": {"POST": NO_CLUSTER},
+    "drift/": {"GET": ADMINS},
+    "drift/<uuid:id>/adopt/": {"POST": NO_FINDING},
+    "drift/<uuid:id>/recreate/": {"POST": NO_FINDING},
+    "drift/<uuid:id>/delete/": {"POST": NO_FINDING},
 }
 
 # Open to callers who are not signed in, too: a terminal signs in by them (tests/accounts/test_device_codes.py).
@@ -364,6 +393,11 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "launch/templates/": (NO_SUCH_METHOD, "422 200 422 422 422 422 302"),  # as launch/
     "launch/templates/<uuid:id>/delete/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
+    "class-launches/": ("403 403 403 200 200 403 302", "403 403 403 422 422 403 302"),
+    "class-launches/<uuid:id>/": ("404 404 404 200 200 404 302", NO_SUCH_METHOD),
+    "class-launches/<uuid:id>/people/": (NO_SUCH_METHOD, "404 404 404 422 422 404 302"),
+    "class-launches/<uuid:id>/collect/": ("404 404 404 302 302 404 302", NO_SUCH_METHOD),  # no folder is named
+    "class-launches/<uuid:id>/<str:verb>/": ("404 404 404 200 200 404 302", "404 404 404 302 302 404 302"),
     "add-ssh-key/": (PAGE, REFUSED_FORM),
     "ssh/config/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no jump
     "jobs/": (PAGE, NO_SUCH_METHOD),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accounts.errors import Conflict, Invalid, NotAllowed, NotThere, NotYet, Refusal
+from accounts.errors import Conflict, Invalid, NotAllowed, NotThere, Refusal
 from accounts.models import AuditEntry, Role, Tenant
 from accounts.notices.models import Notice
 from clusters.models import Cluster
@@ -62,7 +62,7 @@ def test_a_name_is_taken_once_per_person_and_free_again_in_the_bin(cast: Cast) -
     ],
 )
 def test_faulty_wishes_name_the_field(cast: Cast, wish: dict[str, Any], code: str, field: str) -> None:
-    with pytest.raises((Invalid, NotYet)) as refusal:
+    with pytest.raises(Invalid) as refusal:
         create(cast, **wish)
     assert (refusal.value.code, list(refusal.value.fields)) == (code, [field])
 

@@ -139,12 +139,8 @@ class FormPage(Generic[Form]):
         }
 
     def _once(self, actor: Actor, form: Form, request: HttpRequest) -> str:
-        """Do it. A second click on the button leads to the same; without the form's token it is done again."""
-
-        def work() -> str:
-            return self.submit(actor, form)
-
-        return done_once(actor.user, request.POST, work) if form.cleaned_data.get("once") else work()
+        """Do it. A second click on the button leads to the same."""
+        return done_once(actor.user, request.POST, lambda: self.submit(actor, form))
 
     def _page(
         self, request: HttpRequest, actor: Actor, context: dict[str, Any], status: int = 200

@@ -1,19 +1,10 @@
-"""REST addresses of workspaces; and those of the contract that are not built yet."""
+"""REST addresses of workspaces."""
 
 from django.urls import path
-
-from accounts.access import Actor
-from accounts.models import Scope
-from accounts.rest.not_yet import not_yet
 
 from . import api, declared, schedule, shares
 from .logs import LogsView
 from .templates import TemplatesView, TemplateView
-
-
-def is_admin(actor: Actor, **_: object) -> None:
-    actor.require(Scope.ADMIN)
-
 
 urlpatterns = [
     path("workspaces/", api.WorkspacesView.as_view(), name="workspaces"),
@@ -36,10 +27,4 @@ urlpatterns = [
     path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),
     path("workspaces/<uuid:id>/keep-alive/", api.KeepAliveView.as_view(), name="workspace-keep-alive"),
     path("workspaces/<uuid:id>/clone/", api.CloneView.as_view(), name="workspace-clone"),
-    path("drift/", not_yet("GET", check=is_admin), name="drift"),
-    path(
-        "drift/<uuid:id>/<str:verb>/",
-        not_yet("POST", write_scope=Scope.ADMIN, check=is_admin),
-        name="drift-action",
-    ),
 ]

@@ -7,9 +7,10 @@ from uuid import UUID
 
 import django_filters
 from django.db.models import QuerySet
+from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,17 +23,19 @@ from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
 from accounts.rest.serializers import StrictSerializer
 from accounts.rest.shapes import NoBody
-from accounts.rest.views import ListView, checked
+from accounts.rest.views import ListView, Query, checked
 from quotas.bookings import changes as bookings
 from workloads.figures import moment
+from workloads.logs.api import WhateverAccepted
 from workloads.serializers import MountBody, ReasonShape
 from workspaces.api.serializers import ExtendBody
 from workspaces.api.templates import Kept, TemplateLaunch
 from workspaces.launch import templates
 from workspaces.models import ClassLaunch, Phase, Template
 
-from . import acting, launching
+from . import acting, collecting, launching
 from .acting import Refused
+from .collecting import LONGEST_FOLDER
 from .launching import MOST_PEOPLE, ClassWish
 from .reading import AT_SIGN_IN, PENDING, REFUSED, Counts, counts_of, line_json, lines_of
 
@@ -276,3 +279,28 @@ class ClassExtendView(APIView):
         actor = actor_of(request)
         row = acting.get(actor, id)
         return answer(actor, id, 202, acting.extend(actor, row, **checked(ExtendBody, request)))
+
+
+class CollectQuery(Query):
+    folder = serializers.CharField(max_length=LONGEST_FOLDER)
+
+
+class ClassCollectView(APIView):
+    content_negotiation_class = WhateverAccepted
+
+    @extend_schema(
+        summary=gettext_noop("A folder of each person's home, as one tar archive"),
+        description=(
+            "Read from workspaces that are ready, a folder per person. At most 2,000 files and 256 MiB of each; "
+            "the last file, `collected.txt`, says what was collected and what was left out. Each person sees in their "
+            "workspace's activity that it was collected."
+        ),
+        parameters=[
+            OpenApiParameter("folder", str, required=True, description="In the home, as in `hand-in`.")
+        ],
+        responses=answers({(200, "application/x-tar"): bytes}, 404, 409, 422),  # type: ignore[dict-item]
+    )
+    def get(self, request: Request, id: UUID) -> HttpResponseBase:
+        actor = actor_of(request)
+        row = acting.get(actor, id)
+        return collecting.answer(collecting.begin(actor, row, CollectQuery.of(request)["folder"]))

@@ -232,10 +232,11 @@ def _wanted() -> QuerySet[Seat]:
     return Seat.objects.filter(workspace=None, code="", class_launch__stopped_at=None)
 
 
+@transaction.atomic
 def on_sign_in(user: User) -> None:
     """Let the person's workspaces be launched that wait for their sign-in."""
-    rows = for_change(_wanted().filter(user=user, due_at=None))
-    rows.update(due_at=timezone.now())
+    with transaction.atomic():
+        for_change(_wanted().filter(user=user, due_at=None)).update(due_at=timezone.now())
 
 
 def pass_due() -> None:

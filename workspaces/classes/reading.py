@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, Max, Q
+from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import Refusal
 from quotas.queries import queues_of
@@ -18,6 +19,14 @@ from workspaces.models import ClassLaunch, Phase, Seat, Workspace
 
 Json = dict[str, Any]
 REFUSED, PENDING, AT_SIGN_IN = "refused", "pending", "at_sign_in"
+RUNS = (Phase.WAITING, Phase.STARTING, Phase.READY, Phase.STOPPING)
+MOVING = (PENDING, Phase.WAITING, Phase.STARTING, Phase.STOPPING, Phase.DELETING)
+# Phases without a workspace: the status that pages show, and its word.
+SHOWN = {
+    REFUSED: (Phase.FAILED, _("not launched")),
+    PENDING: (Phase.WAITING, _("to be launched")),
+    AT_SIGN_IN: (Phase.STOPPED, _("at sign-in")),
+}
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,18 @@ class Line:
     @property
     def workspace(self) -> Workspace | None:
         return self.seat.workspace
+
+    @property
+    def status(self) -> str:
+        return SHOWN[self.phase][0] if self.phase in SHOWN else self.phase
+
+    @property
+    def label(self) -> str:
+        return str(SHOWN[self.phase][1] if self.phase in SHOWN else Phase(self.phase).label)
+
+    @property
+    def is_moving(self) -> bool:
+        return self.phase in MOVING
 
 
 def phase_of(seat: Seat) -> str:
@@ -122,5 +143,6 @@ def counts_of(rows: Iterable[ClassLaunch]) -> dict[UUID, Counts]:
     found: dict[UUID, Counts] = {}
     for one in counted:
         values: Json = dict(one)
-        found[values.pop("class_launch")] = Counts(**values)
+        class_id = values.pop("class_launch")
+        found[class_id] = Counts(**values)
     return {row.pk: found.get(row.pk, Counts()) for row in rows}

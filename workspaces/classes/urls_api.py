@@ -9,4 +9,5 @@ urlpatterns = [
     path("class-launches/<uuid:id>/", api.ClassView.as_view(), name="class-launch"),
     path("class-launches/<uuid:id>/stop/", api.ClassStopView.as_view(), name="class-launch-stop"),
     path("class-launches/<uuid:id>/extend/", api.ClassExtendView.as_view(), name="class-launch-extend"),
+    path("class-launches/<uuid:id>/collect/", api.ClassCollectView.as_view(), name="class-launch-collect"),
 ]

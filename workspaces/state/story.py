@@ -26,6 +26,7 @@ LINES: dict[str, Line] = {
     # The ten steps, reported when each is done.
     "requested": Line(_("Requested “%(name)s”: %(size)s.")),
     "launched_for_a_class": Line(_("Launched by %(by)s for a class.")),
+    "folder_collected": Line(_("%(by)s collected the folder “%(folder)s” for a class.")),
     "restart_requested": Line(_("“%(name)s” restarts with the resources it already has.")),
     "waits_again": Line(_("“%(name)s” waits at the front of the queue to continue: %(size)s.")),
     "admitted": Line(_("%(pool)s has room: node %(node)s was chosen.")),

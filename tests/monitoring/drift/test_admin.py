@@ -13,7 +13,7 @@ from monitoring.models import Finding, Look
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
 from tests.monitoring.drift.findings import PAGE, finding
-from tests.shared.clients import browser
+from tests.shared.clients import ask, browser, script
 from tests.shared.parsed import samples
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
@@ -132,3 +132,24 @@ def test_the_page_of_a_finding_shows_its_text_and_history(cast: Cast, client: Cl
     assert client.get(f"{PAGE}{row.pk}/history/").status_code == 200
     Workspace.objects.filter(pk=workspace.pk).update(deleted_at=timezone.now())
     assert "User view" not in text_of(client.get(f"{PAGE}{row.pk}/change/")).split("<main")[1]
+
+
+def test_findings_are_listed_and_dealt_with_over_rest(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = finding(cast, "changed", "Service", data={"fields": [FIELD]})
+    finding(cast, "unwanted", name="over-one", resolved_at=timezone.now())
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(running, "ask", lambda name, **arguments: asked.append(arguments) or True)
+    admin = script(cast.admin)
+    [line] = ask(admin, "GET", "drift/?state=open").json()["results"]
+    assert (line["id"], line["what"], line["cluster"]) == (str(changed.pk), "changed", "main")
+    assert "adopt" in line["may"] and line["message"] and line["differs"]
+    assert len(ask(admin, "GET", "drift/").json()["results"]) == 2
+    for verb, body in (
+        ("adopt", None),
+        ("recreate", None),
+        ("delete", None),
+        ("delete", {"with_data": True}),
+    ):
+        assert ask(admin, "POST", f"drift/{changed.pk}/{verb}/", body).status_code == 200
+    assert [one["verb"] for one in asked] == ["accept", "recreate", "delete", "delete_data"]
+    assert ask(admin, "POST", f"drift/{changed.pk}/delete/", {"with_data": "perhaps"}).status_code == 400

@@ -12,13 +12,15 @@ from django.utils import timezone
 from accounts.errors import Conflict, Refusal
 from accounts.models import AuditEntry
 from accounts.notices.models import Notice
+from clusters.errands import running
 from clusters.errors import ClusterUnavailable
-from clusters.models import Node, PodUsage
+from clusters.models import Cluster, Node, PodUsage
 from monitoring.health import drain, trusting
 from monitoring.models import AgentState, Trouble
 from quotas import holders
 from quotas.models import Claim
 from tests.monitoring.health.ward import NODE, Ward, open_codes, story
+from tests.shared.clients import ask, script
 from tests.shared.played_api import PlayedApi
 from workspaces.models import Desired, Ending, Workspace
 from workspaces.state import story as words
@@ -173,3 +175,34 @@ def test_an_admin_can_forget_a_silent_agent_and_its_reports(ward: Ward, node: No
     assert (open_codes(), node.gpus_out_code, node.cluster.gpus.count()) == ([], "", 0)
     assert AuditEntry.objects.filter(action="cluster.forget_agent").count() == 1
     assert not drain.forget_agent(ward.cast.admin, node)
+
+
+def test_nodes_are_closed_drained_and_opened_over_rest(ward: Ward, api: PlayedApi) -> None:
+    admin = script(ward.cast.admin)
+    closed = ask(admin, "POST", f"nodes/{NODE}/cordon/", {"why": "a fan is loud"})
+    assert (closed.status_code, closed.json()) == (200, {"cluster": "main", "name": NODE, "changed": True})
+    assert body(api)["metadata"]["annotations"][drain.CORDONED_WHY] == "a fan is loud"
+    assert ask(admin, "POST", f"nodes/{NODE}/drain/", {"minutes": 5}).json()["changed"]
+    assert not ask(admin, "POST", f"nodes/{NODE}/drain/", {"minutes": 5}).json()["changed"]
+    assert ask(admin, "POST", f"nodes/{NODE}/uncordon/").json()["changed"]
+    assert not drain.open_drain(Node.objects.get(name=NODE)).exists()
+    for wrong in ({"minutes": -1}, {"minutes": True}, {"why": "x" * 201}, {"hours": 1}):
+        assert ask(admin, "POST", f"nodes/{NODE}/drain/", wrong).status_code == 400
+    assert ask(admin, "POST", "nodes/nowhere/cordon/").status_code == 404
+    other = Cluster.objects.create(slug="other", name="Other")
+    Node.objects.create(cluster=other, name=NODE)
+    unclear = ask(admin, "POST", f"nodes/{NODE}/cordon/")
+    assert (unclear.status_code, unclear.json()["error"]["code"]) == (409, "which_cluster")
+    assert ask(admin, "POST", f"nodes/{NODE}/cordon/?cluster=main").status_code == 200
+
+
+def test_in_web_a_request_with_a_key_waits_for_the_worker_and_is_answered_once(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.ROLE = "web"
+    waits = iter([{"done": True}])
+    monkeypatch.setattr(running, "_waited_for", lambda row: next(waits))
+    admin, key = script(ward.cast.admin), {"Idempotency-Key": "close"}
+    first, again = (ask(admin, "POST", f"nodes/{NODE}/cordon/", None, **key) for _ in "12")
+    assert (first.status_code, again.content) == (200, first.content)
+    assert again.headers["Idempotency-Replayed"] == "true"

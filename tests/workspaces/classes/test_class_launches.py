@@ -80,6 +80,7 @@ def test_what_was_refused_is_tried_again_with_the_next_request(cast: Cast) -> No
     assert said(post(cast)) == {"bob": "waiting"}
 
 
+@pytest.mark.django_db(transaction=True)  # a sign-in is in no transaction
 def test_a_person_gets_theirs_at_their_next_sign_in_once(cast: Cast) -> None:
     template = Template.objects.create(tenant=cast.demo, name="week-3", body=LAUNCH)
     sent = {"tenant": "demo", "template": "week-3", "people": ["bob", "alice", "nobody"], "when": "sign_in"}

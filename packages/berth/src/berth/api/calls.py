@@ -9,6 +9,8 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from .call import Call, Content, Page, place
 from .shapes import (
+    ActionBody,
+    ActionsShape,
     AdoptBody,
     AlertMemberShape,
     AlertShape,
@@ -23,19 +25,25 @@ from .shapes import (
     ClassShape,
     ClassWithPeopleShape,
     CloneBody,
+    CloseBody,
     ClusterShape,
     ConnectionBody,
     ConnectionShape,
+    DeleteBody,
     DeliveryShape,
     DeviceCodeShape,
     DeviceTokenBody,
     DeviceTokenShape,
     DifferenceShape,
+    DrainBody,
     DuplicateBody,
+    EffectsShape,
     EstimateBody,
     EstimateShape,
     EventShape,
     ExtendBody,
+    FindingShape,
+    FirstPasswordShape,
     Flavor,
     FolderShape,
     FoundLineShape,
@@ -57,25 +65,35 @@ from .shapes import (
     NewFolder,
     NewMember,
     NewPath,
+    NewPerson,
+    NewPersonShape,
     NewRoute,
     NewServiceAccount,
     NewServiceToken,
     NewSSHKey,
     NewTenant,
     NewToken,
+    NodeChanged,
     NodeShape,
     NoteBody,
+    NoticePreferencesShape,
+    NoticeShape,
     PaginatedQuotaList,
     PartShape,
+    PatchedAnnouncementChange,
     PatchedAppChangeBody,
     PatchedBookingChangeBody,
     PatchedChangeBody,
     PatchedChangedRoute,
     PatchedConnectionChangeBody,
+    PatchedMyPreferences,
     PatchedNewPath,
     PatchedNewRole,
+    PatchedNoticePreferencesShape,
+    PatchedPersonChange,
     PatchedTemplateChange,
     PatchedVolumeChangeBody,
+    PersonShape,
     PipelineShape,
     Pool,
     PostMortemNoteBody,
@@ -108,6 +126,16 @@ from .shapes import (
     WorkspaceJobBody,
     WorkspaceShape,
 )
+
+
+def admin_actions_retrieve() -> Call[ActionsShape]:
+    """Actions of the admin's lists (admins)."""
+    return Call("GET", "admin-actions/")
+
+
+def admin_actions_create(of: str, action: str, body: ActionBody) -> Call[EffectsShape]:
+    """Preview an action of the admin's lists, or do it (admins)."""
+    return Call("POST", f"admin-actions/{place(of)}/{place(action)}/", body=body)
 
 
 def agent_health_create(body: dict[str, Any] | None = None) -> Call[None]:
@@ -233,6 +261,13 @@ def announcements_create(body: NewAnnouncement) -> Call[AnnouncementShape]:
     return Call("POST", "announcements/", body=body)
 
 
+def announcements_partial_update(
+    id: str, body: PatchedAnnouncementChange | None = None
+) -> Call[AnnouncementShape]:
+    """Change an announcement (admins)."""
+    return Call("PATCH", f"announcements/{place(id)}/", body=body)
+
+
 def announcements_destroy(id: str) -> Call[None]:
     """End an announcement now, and its maintenance (admins)."""
     return Call("DELETE", f"announcements/{place(id)}/")
@@ -339,6 +374,17 @@ def class_launches_destroy(id: str) -> Call[None]:
     return Call("DELETE", f"class-launches/{place(id)}/")
 
 
+class ClassLaunchesCollectRetrieveQuery(TypedDict, total=False):
+    folder: str
+
+
+def class_launches_collect_retrieve(
+    id: str, **query: Unpack[ClassLaunchesCollectRetrieveQuery]
+) -> Call[bytes]:
+    """A folder of each person's home, as one tar archive."""
+    return Call("GET", f"class-launches/{place(id)}/collect/", query=query)
+
+
 def class_launches_extend_create(id: str, body: ExtendBody | None = None) -> Call[ClassWithPeopleShape]:
     """Change the end of all workspaces of a class that run."""
     return Call("POST", f"class-launches/{place(id)}/extend/", body=body)
@@ -421,6 +467,35 @@ def device_code_create(body: NewDeviceCode) -> Call[DeviceCodeShape]:
 def device_token_create(body: DeviceTokenBody) -> Call[DeviceTokenShape]:
     """The token of a terminal, once a person has confirmed its code."""
     return Call("POST", "device/token/", body=body)
+
+
+class DriftListQuery(TypedDict, total=False):
+    cluster: str
+    cursor: str
+    limit: int
+    search: str
+    state: Literal["accepted", "open", "over"]
+    what: Literal["changed", "missing", "unwanted"]
+
+
+def drift_list(**query: Unpack[DriftListQuery]) -> Call[Page[FindingShape]]:
+    """Differences between the clusters and Berth's rows (admins)."""
+    return Call("GET", "drift/", query=query)
+
+
+def drift_adopt_create(id: str) -> Call[FindingShape]:
+    """Accept a change as it is (admins)."""
+    return Call("POST", f"drift/{place(id)}/adopt/")
+
+
+def drift_delete_create(id: str, body: DeleteBody | None = None) -> Call[FindingShape]:
+    """Delete an object that no row wants (admins)."""
+    return Call("POST", f"drift/{place(id)}/delete/", body=body)
+
+
+def drift_recreate_create(id: str) -> Call[FindingShape]:
+    """Make the object again as it should be (admins)."""
+    return Call("POST", f"drift/{place(id)}/recreate/")
 
 
 def estimate_create(body: EstimateBody) -> Call[EstimateShape]:
@@ -610,6 +685,16 @@ def me_retrieve() -> Call[MeShape]:
     return Call("GET", "me/")
 
 
+def me_partial_update(body: PatchedMyPreferences | None = None) -> Call[MeShape]:
+    """Choose your language, time zone and theme."""
+    return Call("PATCH", "me/", body=body)
+
+
+def me_sessions_destroy() -> Call[None]:
+    """Sign out of every browser; tokens and SSH keys still work."""
+    return Call("DELETE", "me/sessions/")
+
+
 class NodesListQuery(TypedDict, total=False):
     cluster: str
     cursor: str
@@ -622,6 +707,129 @@ class NodesListQuery(TypedDict, total=False):
 def nodes_list(**query: Unpack[NodesListQuery]) -> Call[Page[NodeShape]]:
     """Their nodes (admins)."""
     return Call("GET", "nodes/", query=query)
+
+
+class NodesCordonCreateQuery(TypedDict, total=False):
+    cluster: str
+
+
+def nodes_cordon_create(
+    name: str, body: CloseBody | None = None, **query: Unpack[NodesCordonCreateQuery]
+) -> Call[NodeChanged]:
+    """Close a node for new work (admins)."""
+    return Call("POST", f"nodes/{place(name)}/cordon/", body=body, query=query)
+
+
+class NodesDrainCreateQuery(TypedDict, total=False):
+    cluster: str
+
+
+def nodes_drain_create(
+    name: str, body: DrainBody | None = None, **query: Unpack[NodesDrainCreateQuery]
+) -> Call[NodeChanged]:
+    """Close a node, notify everybody on it, and stop their runs later (admins)."""
+    return Call("POST", f"nodes/{place(name)}/drain/", body=body, query=query)
+
+
+class NodesUncordonCreateQuery(TypedDict, total=False):
+    cluster: str
+
+
+def nodes_uncordon_create(name: str, **query: Unpack[NodesUncordonCreateQuery]) -> Call[NodeChanged]:
+    """Open a node again, and cancel its drain (admins)."""
+    return Call("POST", f"nodes/{place(name)}/uncordon/", query=query)
+
+
+class NoticesListQuery(TypedDict, total=False):
+    cursor: str
+    kind: Literal[
+        "booking",
+        "budget",
+        "failed",
+        "health",
+        "job",
+        "quota",
+        "ready",
+        "service",
+        "share",
+        "stopped",
+        "stops_soon",
+        "volume",
+    ]
+    limit: int
+    search: str
+    unread: bool
+
+
+def notices_list(**query: Unpack[NoticesListQuery]) -> Call[Page[NoticeShape]]:
+    """Your notices, the newest first."""
+    return Call("GET", "notices/", query=query)
+
+
+def notices_preferences_retrieve() -> Call[NoticePreferencesShape]:
+    """How you are notified, by kind."""
+    return Call("GET", "notices/preferences/")
+
+
+def notices_preferences_partial_update(
+    body: PatchedNoticePreferencesShape | None = None,
+) -> Call[NoticePreferencesShape]:
+    """Choose how you are notified; kinds that are not named stay."""
+    return Call("PATCH", "notices/preferences/", body=body)
+
+
+def notices_read_all() -> Call[None]:
+    """Mark all your notices as read."""
+    return Call("POST", "notices/read/")
+
+
+def notices_read_create(id: str) -> Call[None]:
+    """Mark one of your notices as read."""
+    return Call("POST", f"notices/{place(id)}/read/")
+
+
+class PeopleListQuery(TypedDict, total=False):
+    cursor: str
+    is_active: bool
+    is_admin: bool
+    limit: int
+    search: str
+    tenant: str
+
+
+def people_list(**query: Unpack[PeopleListQuery]) -> Call[Page[PersonShape]]:
+    """People (admins)."""
+    return Call("GET", "people/", query=query)
+
+
+def people_create(body: NewPerson) -> Call[NewPersonShape]:
+    """Create a person; only this response contains the first password (admins)."""
+    return Call("POST", "people/", body=body)
+
+
+def people_retrieve(username: str) -> Call[PersonShape]:
+    """A person (admins)."""
+    return Call("GET", f"people/{place(username)}/")
+
+
+def people_partial_update(username: str, body: PatchedPersonChange | None = None) -> Call[PersonShape]:
+    """Change, activate or deactivate a person, give or remove admin rights (admins)."""
+    return Call("PATCH", f"people/{place(username)}/", body=body)
+
+
+def people_destroy(username: str) -> Call[None]:
+    """Delete a person who never launched anything (admins)."""
+    return Call("DELETE", f"people/{place(username)}/")
+
+
+def people_password_create(username: str) -> Call[FirstPasswordShape]:
+    """Set a new first password; only this response contains it (admins)."""
+    return Call("POST", f"people/{place(username)}/password/")
+
+
+def people_reset_second_factor_create(username: str) -> Call[None]:
+    """Remove the second factor of a person who lost it (admins)."""
+    return Call("POST", f"people/{place(username)}/reset-second-factor/")
 
 
 class PoolsListQuery(TypedDict, total=False):

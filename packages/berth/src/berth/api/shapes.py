@@ -8,6 +8,22 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 
+class ActionBody(TypedDict):
+    ids: list[str]
+    confirm: NotRequired[bool]
+
+
+class ActionShape(TypedDict):
+    of: str
+    action: str
+    title: str
+    notes: list[str]
+
+
+class ActionsShape(TypedDict):
+    results: list[ActionShape]
+
+
 class AdoptBody(TypedDict):
     tenant: str
     cluster: NotRequired[str]
@@ -265,6 +281,10 @@ class CloneBody(TypedDict):
     files: NotRequired[bool]
 
 
+class CloseBody(TypedDict):
+    why: NotRequired[str]
+
+
 class ClusterShape(TypedDict):
     id: str
     slug: str
@@ -309,6 +329,10 @@ class CreatedShape(TypedDict):
     kind: str
     key: str
     fields: dict[str, Any]
+
+
+class DeleteBody(TypedDict):
+    with_data: NotRequired[bool]
 
 
 class DeliveryShape(TypedDict):
@@ -360,8 +384,26 @@ class DistributedBody(TypedDict):
     framework: Literal["torchrun", "ranks"]
 
 
+class DrainBody(TypedDict):
+    why: NotRequired[str]
+    minutes: NotRequired[int]
+
+
 class DuplicateBody(TypedDict):
     name: NotRequired[str]
+
+
+class EffectShape(TypedDict):
+    id: str
+    whom: str
+    what: list[str]
+    refused: str
+    done: bool
+
+
+class EffectsShape(TypedDict):
+    notes: list[str]
+    results: list[EffectShape]
 
 
 class EndpointsShape(TypedDict):
@@ -477,6 +519,26 @@ class FailureShape(TypedDict):
     hint: str
     at: str
     post_mortem: str | None
+
+
+class FindingShape(TypedDict):
+    id: str
+    cluster: str
+    what: Literal["unwanted", "missing", "changed"]
+    kind: str
+    namespace: NotRequired[str]
+    name: str
+    uid: NotRequired[str]
+    message: str
+    differs: list[str]
+    may: list[str]
+    first_seen_at: str
+    accepted_at: NotRequired[str | None]
+    resolved_at: NotRequired[str | None]
+
+
+class FirstPasswordShape(TypedDict):
+    first_password: str | None
 
 
 class Flavor(TypedDict):
@@ -772,6 +834,8 @@ class MeShape(TypedDict):
     is_admin: bool
     language: str
     time_zone: str | None
+    theme: str
+    service_account: bool
     tenants: list[MyTenantShape]
 
 
@@ -840,6 +904,28 @@ class NewPath(TypedDict):
     to: str
 
 
+class NewPerson(TypedDict):
+    first_name: NotRequired[str]
+    last_name: NotRequired[str]
+    email: NotRequired[str]
+    username: str
+    sign_in: NotRequired[Literal["password", "sign-on"]]
+
+
+class NewPersonShape(TypedDict):
+    id: str
+    username: str
+    first_name: NotRequired[str]
+    last_name: NotRequired[str]
+    email: NotRequired[str]
+    is_admin: bool
+    is_active: NotRequired[bool]
+    created_at: str
+    last_login: NotRequired[str | None]
+    memberships: list[PlaceShape]
+    first_password: str | None
+
+
 class NewRoute(TypedDict):
     name: str
     address: NotRequired[str]
@@ -893,6 +979,12 @@ class NextSizeShape(TypedDict):
     message: str
 
 
+class NodeChanged(TypedDict):
+    cluster: str
+    name: str
+    changed: bool
+
+
 class NodeShape(TypedDict):
     cluster: str
     name: str
@@ -910,6 +1002,35 @@ class NodeShape(TypedDict):
 
 class NoteBody(TypedDict):
     note: NotRequired[str]
+
+
+class NoticePreferencesShape(TypedDict):
+    results: list[WaysShape]
+
+
+class NoticeShape(TypedDict):
+    id: str
+    kind: Literal[
+        "ready",
+        "failed",
+        "stopped",
+        "stops_soon",
+        "quota",
+        "budget",
+        "booking",
+        "health",
+        "job",
+        "volume",
+        "share",
+        "service",
+    ]
+    at: str
+    read_at: str | None
+    title: str
+    text: str
+    hint: str
+    path: str
+    is_past: bool
 
 
 class ObjectShape(TypedDict):
@@ -937,6 +1058,14 @@ class PartShape(TypedDict):
     failures: int
     metrics: dict[str, float]
     progress: float | None
+
+
+class PatchedAnnouncementChange(TypedDict):
+    text: NotRequired[str]
+    level: NotRequired[Literal["info", "warn", "bad"]]
+    shown_from: NotRequired[str]
+    shown_until: NotRequired[str | None]
+    no_launches_from: NotRequired[str | None]
 
 
 class PatchedAppChangeBody(TypedDict):
@@ -994,12 +1123,30 @@ class PatchedConnectionChangeBody(TypedDict):
     secret_key: NotRequired[str]
 
 
+class PatchedMyPreferences(TypedDict):
+    language: NotRequired[Literal["en", "zh-hans", "ko"] | Literal[""]]
+    time_zone: NotRequired[str]
+    theme: NotRequired[Literal["light", "dark"] | Literal[""]]
+
+
 class PatchedNewPath(TypedDict):
     to: NotRequired[str]
 
 
 class PatchedNewRole(TypedDict):
     role: NotRequired[Literal["owner", "member", "viewer"]]
+
+
+class PatchedNoticePreferencesShape(TypedDict):
+    results: NotRequired[list[WaysShape]]
+
+
+class PatchedPersonChange(TypedDict):
+    first_name: NotRequired[str]
+    last_name: NotRequired[str]
+    email: NotRequired[str]
+    is_active: NotRequired[bool]
+    is_admin: NotRequired[bool]
 
 
 class PatchedTemplateChange(TypedDict):
@@ -1012,6 +1159,19 @@ class PatchedVolumeChangeBody(TypedDict):
     name: NotRequired[str]
     shared: NotRequired[Literal["no", "read", "write"]]
     main: NotRequired[Literal[True]]
+
+
+class PersonShape(TypedDict):
+    id: str
+    username: str
+    first_name: NotRequired[str]
+    last_name: NotRequired[str]
+    email: NotRequired[str]
+    is_admin: bool
+    is_active: NotRequired[bool]
+    created_at: str
+    last_login: NotRequired[str | None]
+    memberships: list[PlaceShape]
 
 
 PipelineEdgeShape = TypedDict(
@@ -1039,6 +1199,12 @@ class PipelineShape(TypedDict):
     nodes: list[PipelineNodeShape]
     edges: list[PipelineEdgeShape]
     is_whole: bool
+
+
+class PlaceShape(TypedDict):
+    tenant: str
+    role: Literal["owner", "member", "viewer"]
+    by_group: bool
 
 
 class PointShape(TypedDict):
@@ -1516,6 +1682,25 @@ class WasteShape(TypedDict):
     held_gpu_hours: float
     freed_gpu_hours: float
     stops: int
+
+
+class WaysShape(TypedDict):
+    kind: Literal[
+        "ready",
+        "failed",
+        "stopped",
+        "stops_soon",
+        "quota",
+        "budget",
+        "booking",
+        "health",
+        "job",
+        "volume",
+        "share",
+        "service",
+    ]
+    in_berth: bool
+    by_mail: bool
 
 
 class WholePostMortemShape(TypedDict):
