@@ -1,6 +1,6 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types format lock audit bases images manifests check-machine check-network check-browser check-fonts
+.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots client messages lint style types format lock audit bases images manifests check-machine check-network check-browser check-fonts
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 # Where Python may not keep its bytecode, each of some hundred processes compiles Berth anew.
@@ -13,7 +13,7 @@ BIN := .venv/bin
 # A step is done when its stamp exists; the stamp's name holds the hash of what the step was made from.
 hash = $(firstword $(shell cat $(1) 2>/dev/null | sha256sum))
 RUNTIME := .venv/.runtime-$(call hash,requirements/uv.txt requirements/runtime.txt requirements/trial.txt packages/devcluster/pyproject.toml)
-TESTING := .venv/.test-$(call hash,requirements/test.txt)
+TESTING := .venv/.test-$(call hash,requirements/test.txt packages/berth/pyproject.toml)
 FRONT_END := static/vendor/.packages-$(call hash,package-lock.json Makefile)
 MESSAGES := locale/.compiled-$(call hash,$(wildcard locale/*/LC_MESSAGES/django.po))
 SSHD := $(STATE)/sshd/.unpacked
@@ -49,20 +49,25 @@ umask 022; $(BIN)/uv pip install --quiet $(3) --python $(1) --require-hashes -r 
 	$(1) -m ensurepip >/dev/null 2>&1; $(1) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(2); }
 endef
 
+# $(call in_place,PACKAGE): a package of this repository. uv builds it by itself, without a download; pip fetches what builds it.
+define in_place
+umask 022; $(BIN)/uv pip install --quiet --offline --no-deps --python $(BIN)/python --editable $(1) || \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable $(1)
+endef
+
 $(RUNTIME): | check-machine
 	@echo "Installing Berth's Python packages"
 	@umask 022; test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@$(call install,$(BIN)/python,requirements/runtime.txt)
 	@$(call install,$(BIN)/python,requirements/trial.txt)
-	@# The trial cluster, in place: uv builds it by itself, without a download; pip fetches what builds it
-	@umask 022; $(BIN)/uv pip install --quiet --offline --no-deps --python $(BIN)/python --editable packages/devcluster || \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable packages/devcluster
+	@$(call in_place,packages/devcluster)
 	@rm -f .venv/.runtime-* && touch $@
 
 $(TESTING): $(RUNTIME)
 	@echo "Installing the packages of the tests"
 	@$(call install,$(BIN)/python,requirements/test.txt)
+	@$(call in_place,packages/berth)
 	@rm -f .venv/.test-* && touch $@
 
 $(IMAGE): | $(RUNTIME)
@@ -90,6 +95,10 @@ $(FRONT_END): | $(RUNTIME)
 $(MESSAGES): | $(RUNTIME)
 	@$(BIN)/pybabel --quiet compile --domain django --directory locale
 	@rm -f locale/.compiled-* && touch $@
+
+# The API's requests and shapes in packages/berth, from its schema.
+client: $(TESTING)
+	$(AS_IN_PRODUCTION) $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn | $(BIN)/python packages/berth/tools/generate.py
 
 # What is new in the code and the templates comes into the catalogues, to be translated.
 messages: $(RUNTIME)

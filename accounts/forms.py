@@ -52,6 +52,18 @@ class PasswordForm(forms.Form):
     )
 
 
+class DeviceCodeForm(forms.Form):
+    """The code that a terminal shows."""
+
+    code = forms.CharField(
+        label=_("Code from your terminal"),
+        max_length=20,
+        widget=forms.TextInput(
+            attrs={"autocomplete": "off", "autocapitalize": "characters", "autofocus": True}
+        ),
+    )
+
+
 class ChangePasswordForm(PasswordForm):
     revoke_tokens = forms.BooleanField(
         label=_("Revoke all my API tokens too"),

@@ -267,6 +267,23 @@ class SocketTicket(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
 
+class DeviceCode(models.Model):
+    """Sign-in of a terminal that waits for a person to confirm its code in a browser (RFC 8628)."""
+
+    digest = models.CharField(
+        max_length=64, primary_key=True, help_text=_("SHA-256 of the terminal's secret.")
+    )
+    user_code = models.CharField(max_length=8, unique=True)
+    name = models.CharField(max_length=80, help_text=_("How the terminal calls itself."))
+    scopes = ArrayField(models.CharField(max_length=16, choices=Scope))
+    address = models.GenericIPAddressField(null=True)
+    # Who allowed it, and the row of the session by which they did: the token is only made if both are still valid.
+    user = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+")
+    session_row = models.CharField(max_length=40, blank=True, default="", db_default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+
 class AuditEntry(models.Model):
     """A change or refusal: who, what, on what, when. Berth never updates it, and deletes only whole months of entries.
 

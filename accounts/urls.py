@@ -1,6 +1,6 @@
 from django.urls import include, path
 
-from accounts import views
+from accounts import views, views_device
 from accounts.trail import views_audit
 
 urlpatterns = [
@@ -14,5 +14,6 @@ urlpatterns = [
     path("profile/preferences/", views.set_preferences, name="preferences"),
     path("profile/language/", views.set_preferences, name="language"),
     path("profile/sign-out-everywhere/", views.sign_out_everywhere, name="sign-out-everywhere"),
+    path("device/", views_device.device, name="device"),
     path("audit/", views_audit.audit_trail, name="audit"),
 ]

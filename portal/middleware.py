@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import structlog
+from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.http import HttpRequest, HttpResponse
@@ -47,6 +48,10 @@ class RequestContext:
         response["X-Request-ID"] = request_id
         if is_api(request):
             response.headers.setdefault("Cache-Control", "no-store")  # an answer may open a workspace
+            if hasattr(request, "api_token"):
+                response["Berth-Version"] = (
+                    settings.VERSION
+                )  # clients compare it with theirs; strangers get none
         return response
 
 

@@ -20,6 +20,8 @@ load_secret_files()
 load_run_file()
 env = environ.Env()
 
+# Version of this Berth, as in pyproject.toml. The first two numbers are those of its API and of the client for it.
+VERSION = "0.1.0"
 # A trial on one machine: plain HTTP on loopback, demo users, mail to a file.
 TRIAL = env.bool("BERTH_TRIAL", default=False)
 # Which process this is: web, worker, watcher, collector, ssh-jump, or empty for a management command.
@@ -332,6 +334,7 @@ SPECTACULAR_SETTINGS = {
         "AnnouncementLevelEnum": "accounts.announcements.models.Announcement.Level",
         "EventLevelEnum": "workloads.models.EventRow.Level",
         "JobPhaseEnum": "jobs.models.Phase.choices",
+        "NoticeKindEnum": "accounts.notices.kinds.Kind",
         "RoleEnum": "accounts.models.Role",
         "ScopeEnum": "accounts.models.Scope",
         "SeverityEnum": "monitoring.alerts.api.SEVERITIES",

@@ -178,7 +178,7 @@ def _note_use(token: APIToken) -> None:
 def _issue(
     user: User, name: str, scopes: Sequence[str], tenant: Tenant | None, days: int, *, actor: Actor | None
 ) -> tuple[APIToken, str]:
-    _check(user, name, scopes, tenant, days)
+    check(user, name, scopes, tenant, days)
     expires_at = timezone.now() + timedelta(days=days)
     if actor is not None and actor.token is not None:
         expires_at = min(expires_at, actor.token.expires_at)
@@ -197,7 +197,8 @@ def _issue(
     return token, secret
 
 
-def _check(user: User, name: str, scopes: Sequence[str], tenant: Tenant | None, days: int) -> None:
+def check(user: User, name: str, scopes: Sequence[str], tenant: Tenant | None, days: int) -> None:
+    """Raise Invalid if the person may have no such token."""
     unknown = sorted(set(scopes) - set(Scope.values))
     if not scopes or unknown:
         choices = ", ".join(Scope.values)

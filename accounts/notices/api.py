@@ -75,7 +75,10 @@ class NoticesView(ListView):
 
 class AllReadView(APIView):
     @extend_schema(
-        summary=gettext_noop("Mark all your notices as read"), request=None, responses=answers({204: None})
+        operation_id="notices_read_all",
+        summary=gettext_noop("Mark all your notices as read"),
+        request=None,
+        responses=answers({204: None}),
     )
     def post(self, request: Request) -> Response:
         checked(shapes.NoBody, request)

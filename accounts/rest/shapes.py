@@ -87,6 +87,37 @@ class TokenWithSecretShape(TokenShape):
         fields = (*TokenShape.Meta.fields, "secret")  # type: ignore[assignment]
 
 
+class NewDeviceCode(StrictSerializer):
+    """The scopes are those of a token of the person; without: all but `admin`."""
+
+    name = serializers.CharField(
+        max_length=80, help_text="How the terminal is called, as in berth on laptop."
+    )
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=Scope.choices), required=False, max_length=len(Scope)
+    )
+
+
+class DeviceCodeShape(serializers.Serializer[Any]):
+    device_code = serializers.CharField(help_text="The terminal's secret.")
+    user_code = serializers.CharField(help_text="What the person compares, or types in.")
+    verification_uri = serializers.URLField()
+    verification_uri_complete = serializers.URLField(help_text="The same, with the code filled in.")
+    expires_in = serializers.IntegerField(help_text="Seconds.")
+    interval = serializers.IntegerField(help_text="Seconds between two requests for the token.")
+
+
+class DeviceTokenBody(StrictSerializer):
+    device_code = serializers.CharField(max_length=100)
+
+
+class DeviceTokenShape(serializers.Serializer[Any]):
+    token = serializers.CharField(help_text="Given once.")
+    username = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.choices))
+    expires_at = serializers.DateTimeField()
+
+
 class NewToken(StrictSerializer):
     name = serializers.CharField(max_length=80)
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.choices), allow_empty=False)

@@ -4,7 +4,7 @@ from django.urls.converters import StringConverter
 from accounts.announcements import api as announcements
 from accounts.notices import api as notices
 from accounts.people import api as people
-from accounts.rest import views, views_audit, views_tenants
+from accounts.rest import views, views_audit, views_device, views_tenants
 from accounts.service_accounts import api as service_accounts
 
 
@@ -35,6 +35,8 @@ urlpatterns = [
     path("ssh-keys/<uuid:id>/", views.SSHKeyView.as_view(), name="ssh-key"),
     path("tokens/", views.TokensView.as_view(), name="tokens"),
     path("tokens/<uuid:id>/", views.TokenView.as_view(), name="token"),
+    path("device/code/", views_device.CodeView.as_view(), name="device-code"),
+    path("device/token/", views_device.TokenView.as_view(), name="device-token"),
     path("ws-tickets/", views.TicketsView.as_view(), name="ws-tickets"),
     path("tenants/", views_tenants.TenantsView.as_view(), name="tenants"),
     path("tenants/<slug:slug>/members/", views_tenants.MembersView.as_view(), name="members"),

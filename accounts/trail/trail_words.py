@@ -23,6 +23,7 @@ KINDS: Words = {
     "user": gettext_lazy("People"),
     "ssh_key": gettext_lazy("SSH keys"),
     "token": gettext_lazy("API tokens"),
+    "device": gettext_lazy("Sign-ins of terminals"),
     "tenant": gettext_lazy("Tenants"),
     "service_account": gettext_lazy("Service accounts"),
     "trail": gettext_lazy("Audit trail"),
@@ -56,6 +57,8 @@ DONE: Words = {
     "token.create": gettext_lazy(
         "%(actor)s created the API token “%(name)s” for %(user)s: %(scopes)s, %(days)s days."
     ),
+    "device.allow": gettext_lazy("%(actor)s let “%(name)s” (%(address)s) sign in with a code."),
+    "device.refuse": gettext_lazy("%(actor)s refused “%(name)s” (%(address)s), which asked to sign in."),
     "token.revoke": gettext_lazy("%(actor)s revoked the API token “%(name)s”."),
     "service_account.create": gettext_lazy("%(actor)s created the service account %(username)s as %(role)s."),
     "service_account.adopt": gettext_lazy("%(actor)s took over the service account %(username)s."),

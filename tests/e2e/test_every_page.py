@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from accounts.access import Actor
 from accounts.credentials import ssh_keys, tokens
 from accounts.credentials.sessions import SessionStore
-from accounts.models import Membership, User
+from accounts.models import DeviceCode, Membership, User
 from accounts.notices.models import Notice
 from accounts.service_accounts import changing as service_accounts
 from accounts.sign_on import second_factor, waiting
@@ -65,6 +65,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "bookings/<uuid:id>/cancel/": [("alice", "/bookings/{booking}/cancel/")],
     "connections/": [("bob", "/connections/"), ("victor", "/connections/")],
     "connections/<uuid:id>/": [("bob", "/connections/{connection}/")],
+    "device/": [("bob", "/device/"), ("bob", "/device/?code=BCDF-GHJK")],
     "first-run/": [("admin", "/first-run/")],
     "first-run/<slug:step>/": [("admin", f"/first-run/{step}/") for step in ("cluster", "tenant", "image")],
     "connections/<uuid:id>/delete/": [("bob", "/connections/{connection}/delete/")],
@@ -250,6 +251,9 @@ class Stage:
         self.ids["post-mortem"] = str(make_post_mortem(furnished[Phase.FAILED]).pk)
         self.ids["class"] = str(make_class(self.cast, *furnished.values()).pk)
         self.ids["booking"] = str(booked(self.cast).pk)
+        soon = timezone.now() + timedelta(hours=1)
+        waits = {"name": "berth on laptop", "scopes": ["read", "workspaces"], "expires_at": soon}
+        DeviceCode.objects.create(digest="x", user_code="BCDFGHJK", **waits)
         volume = kept(self.cast)
         self.ids |= {"volume": str(volume.pk), "snapshot": str(copied(volume).pk)}
         self.ids["adopted"] = str(adopted(self.cast).pk)

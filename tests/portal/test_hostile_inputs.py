@@ -185,6 +185,13 @@ HOSTILE: list[tuple[str, str, Any]] = [
         {"name": ""}, {"name": "a" * 500}, {"days": -1}, {"days": 0}, {"days": 10**9}, {"days": "soon"},
         {"tenant": "second"}, {"tenant": 7}, {"secret": "brt_mine"},
     )),
+    *(("POST", "device/code/", {"name": "laptop"} | change) for change in of(
+        {"name": ""}, {"name": "a\nb"}, {"name": "a" * 81}, {"name": None}, {"scopes": ["root"]}, {"scopes": "read"},
+        {"user": "alice"},
+    )),
+    *(("POST", "device/token/", body) for body in of(
+        {}, {"device_code": None}, {"device_code": "\x00"}, {"device_code": "a" * 1000}, {"user_code": "BCDF-GHJK"},
+    )),
     *(("PATCH", "workspaces/{id}/", {"name": name}) for name in NAMES[:12]),
     *(("PATCH", "workspaces/{id}/", body) for body in of({"owner": "bob"}, {"phase": "stopped"}, [], "x", 7)),
     *(("PATCH", "workspaces/{id}/", sizes) for sizes in SIZES[::3]),

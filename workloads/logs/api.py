@@ -27,7 +27,7 @@ from accounts.rest.views import Query
 from workloads.figures import moment
 
 from . import sources, text
-from .reading import Cursor, Page, Shown, Wanted, of_holder, page
+from .reading import Cursor, Page, Shown, Wanted, last, of_holder, page
 
 MOST_LINES, DEFAULT_LINES = 500, 200
 LONGEST_SEARCH = 200
@@ -66,6 +66,7 @@ class LogQuery(SearchQuery):
     index = serializers.IntegerField(default=None, min_value=0, max_value=2**31 - 1)
     attempt = serializers.IntegerField(default=None, min_value=0, max_value=2**31 - 1)
     run = serializers.UUIDField(default=None)
+    tail = serializers.IntegerField(default=None, min_value=1, max_value=MOST_LINES)
     download = serializers.BooleanField(default=False)
 
 
@@ -109,6 +110,7 @@ PARAMETERS = [
     OpenApiParameter("attempt", int, description="Only this attempt."),
     OpenApiParameter("run", OpenApiTypes.UUID, description="Only this run."),
     *SEARCH_PARAMETERS,
+    OpenApiParameter("tail", int, description="Only so many of the last lines; there is no `next`."),
     OpenApiParameter("download", bool, description="All of them as a text file."),
 ]
 
@@ -120,7 +122,10 @@ def answer(request: Request, holder_id: UUID, name: str) -> Response | Streaming
     wanted = Wanted(which, asked["search"], asked["from"], asked["to"])
     if asked["download"]:
         return download(text.Text(actor_of(request).user.pk, text.whole(wanted)), f"{name}.log")
-    found = page(wanted, asked["after"], asked["limit"])
+    if asked["tail"] is None:
+        found = page(wanted, asked["after"], asked["limit"])
+    else:
+        found = Page(last(wanted, asked["tail"]), None)
     return Response({"results": [line_json(line) for line in found.lines], "next": next_url(request, found)})
 
 

@@ -48,12 +48,11 @@ class LogsView(OneWorkspaceView):
     @extend_schema(
         summary=gettext_noop("The log of a workspace, also of runs that are over"),
         description=(
-            "The last lines as text. With `lines=true`, or with one of `search`, `from`, `to` and `after`, line by "
-            "line as JSON, the oldest first, as for jobs."
+            "The last lines as text, `tail` of them. With `lines=true`, or with one of `search`, `from`, `to` and "
+            "`after`, line by line as JSON, the oldest first, as for jobs."
         ),
         parameters=[
             OpenApiParameter("container", str, description="A workspace has one: leave it out."),
-            OpenApiParameter("tail", int, description="How many of the last lines, as text."),
             OpenApiParameter("follow", bool, description="Go on with what comes, for ten minutes at most."),
             OpenApiParameter("lines", bool, description="Line by line, as JSON."),
             *(one for one in logs.PARAMETERS if one.name not in ("index", "attempt")),

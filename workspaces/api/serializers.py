@@ -225,6 +225,9 @@ class DirectSSHShape(serializers.Serializer[Any]):
     config = serializers.CharField(help_text="For ~/.ssh/config.")
     nickname = serializers.CharField(help_text="The host of these lines: `ssh <nickname>`.")
     host_key_fingerprint = serializers.CharField()
+    known_hosts = serializers.CharField(
+        help_text="Lines for a known_hosts file: ssh then asks about no host key."
+    )
     vscode = serializers.CharField(help_text="Opens it in VS Code.")
 
 

@@ -49,6 +49,7 @@ def direct(workspace: Workspace) -> Json:
         "config": _block(nickname, HostName=host, Port=port, User=user, HostKeyAlias=alias),
         "nickname": nickname,
         "host_key_fingerprint": workspace.secret.host_key_fingerprint,
+        "known_hosts": _known(alias, workspace.secret.host_key_public),
         "vscode": f"vscode://vscode-remote/ssh-remote+{user}@{bracketed(host)}:{port}{workspace.image.home}",
     }
 
@@ -66,7 +67,7 @@ def through(workspace: Workspace, jump: Jump, *, nickname: str, person: str) -> 
         "config": f"{_jump_block(jump, person)}\n{own_block}",
         "nickname": nickname,
         "vscode": f"vscode://vscode-remote/ssh-remote+{nickname}{workspace.image.home}",
-    } | _host_keys(workspace, jump)
+    } | _host_keys(workspace, jump, alias)
 
 
 def by_name(workspace: Workspace, jump: Jump, *, is_shared: bool) -> Json:
@@ -86,7 +87,7 @@ def by_name(workspace: Workspace, jump: Jump, *, is_shared: bool) -> Json:
         "config": config_of_all(person.get_username(), person.pk, jump),
         "nickname": host,
         "vscode": f"vscode://vscode-remote/ssh-remote+{destination}{workspace.image.home}",
-    } | _host_keys(workspace, jump)
+    } | _host_keys(workspace, jump, host)
 
 
 def config_of_all(username: str, user_id: UUID, jump: Jump) -> str:
@@ -108,11 +109,19 @@ def _jump_block(jump: Jump, person: str) -> str:
     return _block(jump.name, HostName=jump.host, Port=jump.port, User=person, HostKeyAlias=jump.name)
 
 
-def _host_keys(workspace: Workspace, jump: Jump) -> Json:
+def _host_keys(workspace: Workspace, jump: Jump, alias: str) -> Json:
+    """Return host keys of both, for people and for ssh. `alias`: name under which ssh keeps the workspace's."""
+    public = workspace.secret.host_key_public
     return {
         "host_key_fingerprint": workspace.secret.host_key_fingerprint,
         "jump_host_key_fingerprint": fingerprint(jump.public_key),
+        "known_hosts": _known(jump.name, jump.public_key) + _known(alias, public),
     }
+
+
+def _known(name: str, public_key: str) -> str:
+    """Return a line of a known_hosts file."""
+    return " ".join([name, *public_key.split()[:2]]) + "\n"
 
 
 def _block(name: str, **options: Any) -> str:

@@ -75,7 +75,7 @@ class ClassBody(StrictSerializer):
     )
 
 
-class SeatLineShape(serializers.Serializer[Any]):
+class ClassLineShape(serializers.Serializer[Any]):
     person = serializers.CharField()
     workspace = serializers.UUIDField(allow_null=True)
     phase = serializers.ChoiceField(
@@ -114,7 +114,7 @@ class ClassShape(serializers.Serializer[Any]):
 
 
 class ClassWithPeopleShape(ClassShape):
-    people = SeatLineShape(many=True)
+    people = ClassLineShape(many=True)
 
 
 def class_json(row: ClassLaunch, counts: Counts) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Requests of Berth's API and the shapes of what it takes and answers."""

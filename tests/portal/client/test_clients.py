@@ -1,0 +1,131 @@
+"""Clients send again what may be sent again, and turn answers into rows or errors: decided alike in both."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from berth import AsyncClient, Client, OtherVersion, Refused, Unreachable, clients
+from berth.api import calls
+from berth.cli.exits import Ended, Exit, exit_of
+
+ERROR = {
+    "error": {"code": "quota_exceeded", "message": "No.", "hint": "Ask.", "fields": {"gpus": ["Too many."]}}
+}
+ME = {"username": "alice"}
+Answers = Iterator[httpx.Response | Exception]
+Send = Callable[..., Any]
+
+
+@pytest.fixture(params=["sync", "async"])
+def send(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Send:
+    """Function that sends a call to a server which gives these answers, the last one for ever."""
+    monkeypatch.setattr(clients, "FIRST_PAUSE", 0.0)
+
+    def sent(
+        call: Any, *answers: httpx.Response | Exception, patience: float = 5, key: str | None = None
+    ) -> Any:
+        left = list(answers)
+
+        def answer(_request: httpx.Request) -> httpx.Response:
+            given = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(given, Exception):
+                raise given
+            return given
+
+        async def asked() -> Any:
+            async with AsyncClient(
+                "https://x", transport=httpx.MockTransport(answer), patience=patience
+            ) as berth:
+                return await berth.send(call, key=key)
+
+        if request.param == "async":
+            return asyncio.run(asked())
+        with Client("https://x", transport=httpx.MockTransport(answer), patience=patience) as berth:
+            return berth.send(call, key=key)
+
+    return sent
+
+
+CUT = httpx.ConnectError("refused")
+
+
+def away() -> httpx.Response:
+    return httpx.Response(503, json=ERROR)
+
+
+def test_what_may_be_repeated_is_sent_until_it_arrives(send: Send) -> None:
+    get, post = calls.me_retrieve(), calls.workspaces_stop_create("1")
+    assert (
+        send(
+            get, CUT, away(), httpx.Response(429, headers={"Retry-After": "0"}), httpx.Response(200, json=ME)
+        )
+        == ME
+    )
+    assert send(post, CUT, httpx.Response(202, json=ME), key="mine") == ME
+    for call, problem in ((post, CUT), (post, away())):
+        with pytest.raises(Unreachable):
+            send(call, problem, httpx.Response(202, json=ME))
+    with pytest.raises(Unreachable, match="refused"):
+        send(get, CUT, patience=0)
+
+
+def test_a_refusal_says_what_berth_says_and_is_final(send: Send) -> None:
+    for status in (409, 429):
+        with pytest.raises(Refused) as refused:
+            send(calls.me_retrieve(), httpx.Response(status, json=ERROR), httpx.Response(200, json=ME))
+        assert (refused.value.status, refused.value.code) == (status, "quota_exceeded")
+        assert refused.value.fields == {"gpus": ["Too many."]}
+    with pytest.raises(Refused) as foreign:
+        send(calls.me_retrieve(), httpx.Response(404, text="<html>"))
+    assert foreign.value.code == "http_404"
+
+
+def test_an_empty_answer_a_text_and_another_version(send: Send) -> None:
+    assert send(calls.tokens_destroy("1"), httpx.Response(204)) is None
+    assert send(calls.usage_retrieve(format="csv"), httpx.Response(200, text="a,b")) == "a,b"
+    for version, warned in (("0.1.9", 0), ("0.2.0", 1)):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            send(calls.me_retrieve(), httpx.Response(200, json=ME, headers={"Berth-Version": version}))
+        assert [one.category for one in seen] == [OtherVersion] * warned
+
+
+def test_pages_are_asked_for_at_the_address_that_was_given() -> None:
+    """Behind a proxy, the address in `next` may lead elsewhere: a token must not go there."""
+    asked: list[httpx.URL] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url)
+        following = (
+            None
+            if len(asked) > 1
+            else "http://elsewhere/api/v1/jobs/?cursor=c%3D1&phase=failed&phase=running"
+        )
+        return httpx.Response(200, json={"results": [len(asked)], "next": following})
+
+    with Client("https://x", "secret", transport=httpx.MockTransport(answer)) as berth:
+        assert list(berth.rows(calls.jobs_list(phase=["failed", "running"], limit=None))) == [1, 2]  # type: ignore[arg-type, comparison-overlap]
+    assert [str(url) for url in asked] == [
+        "https://x/api/v1/jobs/?phase=failed&phase=running",
+        "https://x/api/v1/jobs/?phase=failed&phase=running&cursor=c%3D1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Refused(401, "not_signed_in", ""), Exit.NOT_SIGNED_IN),
+        (Refused(404, "not_found", ""), Exit.NOT_FOUND),
+        (Refused(422, "quota_exceeded", ""), Exit.REFUSED),
+        (Unreachable(), Exit.UNREACHABLE),
+        (Ended(Exit.FAILED, "failed", ""), Exit.FAILED),
+    ],
+)
+def test_each_kind_of_end_has_its_exit_code(error: Any, code: Exit) -> None:
+    assert exit_of(error) == code
