@@ -337,6 +337,12 @@ API: dict[str, dict[str, Row]] = {
     "nodes/<str:name>/uncordon/": {"POST": NO_CLUSTER},
     "nodes/<str:name>/drain/": {"POST": NO_CLUSTER},
     "drift/": {"GET": ADMINS},
+    "drift/look/": {"POST": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
+    "agent-tokens/": {
+        "GET": ADMINS,
+        "POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body={"cluster": "main", "name": "new"}),
+    },
+    "agent-tokens/<uuid:id>/": {"DELETE": NO_FINDING},
     "drift/<uuid:id>/adopt/": {"POST": NO_FINDING},
     "drift/<uuid:id>/recreate/": {"POST": NO_FINDING},
     "drift/<uuid:id>/delete/": {"POST": NO_FINDING},
