@@ -3,6 +3,5 @@ from django.urls import path
 from . import rest
 
 urlpatterns = [
-    path("clusters/", rest.ClustersView.as_view(), name="clusters"),
     path("nodes/", rest.NodesView.as_view(), name="nodes"),
 ]

@@ -83,7 +83,10 @@ ANNOUNCEMENTS: list[dict[str, Any]] = [
     {"text": ""}, {"text": "a\nb"}, {"text": "x" * 501}, {"level": "loud"}, {"shown_from": "soon"}, {"surprise": 1},
     {"shown_until": "2001-01-01T00:00:00Z"}, {"no_launches_from": "2001-01-01T00:00:00Z"},
 ]  # fmt: skip
-OF_ADMINS = ("volumes/adopt/", "announcements/", "configuration/")
+OF_ADMINS = (
+    "volumes/adopt/", "announcements/", "configuration/", "clusters/", "pools/", "flavors/", "images/", "quotas/",
+    "limits/", "budgets/", "tenants/nothing/", "tenants/demo/?",
+)  # fmt: skip
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [
     7, [], "9090", {}, {"port": 0}, {"port": 80}, {"port": 8888}, {"port": 2222}, {"port": 65536}, {"port": "x"},

@@ -138,7 +138,12 @@ def test_findings_are_listed_and_dealt_with_over_rest(cast: Cast, monkeypatch: p
     changed = finding(cast, "changed", "Service", data={"fields": [FIELD]})
     finding(cast, "unwanted", name="over-one", resolved_at=timezone.now())
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(running, "ask", lambda name, **arguments: asked.append(arguments) or True)
+
+    def ask_for(name: str, **arguments: Any) -> bool:
+        asked.append(arguments)
+        return True
+
+    monkeypatch.setattr(running, "ask", ask_for)
     admin = script(cast.admin)
     [line] = ask(admin, "GET", "drift/?state=open").json()["results"]
     assert (line["id"], line["what"], line["cluster"]) == (str(changed.pk), "changed", "main")
