@@ -13,7 +13,7 @@ HEAD = """# What pages do, by the API and by `berth`
 
 Written by `python -m tests.portal.parity`; a test compares it with the URL map. Every address whose form changes
 something is here, with the requests of the [API](../api.md) that do the same by the same use case, and the command of
-`berth` if there is one. Without a command, `curl` sends the request. A page without a request says why.
+`berth`. `berth api` sends any request, as `curl` does. A page without a request says why.
 """
 
 
@@ -22,16 +22,16 @@ class Row:
     """Requests as "METHOD address below /api/v1/", a command, and why there is no request."""
 
     requests: tuple[str, ...] = ()
-    berth: str = "curl"
+    berth: str = "berth api"
     why: str = ""
 
 
-def by(*requests: str, berth: str = "curl") -> Row:
+def by(*requests: str, berth: str = "berth api") -> Row:
     return Row(requests, berth)
 
 
 def without(why: str) -> Row:
-    return Row(why=why, berth="–")
+    return Row(why=why)
 
 
 BROWSER = without("It is about the browser's own session.")
@@ -44,6 +44,7 @@ NODE_ROWS = "admin-actions/<str:of>/<str:action>/"
 # fmt: off
 PAGES: dict[str, Row] = {
     "help/causes/": without("It is a page to read, with a search."),
+    "device/": without("A person confirms here, in the browser, what `berth login` asked for."),
     "first-run/": by("POST workspaces/", berth="berth launch"),
     "first-run/<slug:step>/": by("PUT configuration/", berth="berth configuration apply"),
     "tenant/": BROWSER,
@@ -252,8 +253,8 @@ def text() -> str:
     lines = [HEAD, "| Page | API | `berth` |", "| --- | --- | --- |"]
     for name, row in rows().items():
         requests = ", ".join(f"`{request}`" for request in row.requests) or row.why
-        berth = row.berth if row.berth in ("–", "curl") else f"`{row.berth}`"
-        lines.append(f"| `{name}` | {requests} | {berth} |")
+        berth = f"`{row.berth}`" if row.requests else ""
+        lines.append(f"| `{name}` | {requests} | {berth or '–'} |")
     return "\n".join(lines) + "\n"
 
 

@@ -154,6 +154,7 @@ API: dict[str, dict[str, Row]] = {
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
     "configuration/": {"GET": ADMINS, "PUT": replace(ADMINS, body={"pools": []})},
     "clusters/": {"GET": ADMINS},
+    "clusters/<slug:slug>/prove/": {"POST": replace(ADMINS, codes="403 403 403 403 404 403 403 403")},
     "nodes/": {"GET": ADMINS},
     "pools/": {"GET": EVERYBODY},
     "flavors/": {"GET": EVERYBODY},

@@ -12,6 +12,8 @@ from .shapes import (
     ActionBody,
     ActionsShape,
     AdoptBody,
+    AgentTokenShape,
+    AgentTokenWithSecretShape,
     AlertMemberShape,
     AlertShape,
     AnnouncementShape,
@@ -60,6 +62,7 @@ from .shapes import (
     MeShape,
     MetricsBody,
     MetricsShape,
+    NewAgentToken,
     NewAnnouncement,
     NewDeviceCode,
     NewFolder,
@@ -136,6 +139,27 @@ def admin_actions_retrieve() -> Call[ActionsShape]:
 def admin_actions_create(of: str, action: str, body: ActionBody) -> Call[EffectsShape]:
     """Preview an action of the admin's lists, or do it (admins)."""
     return Call("POST", f"admin-actions/{place(of)}/{place(action)}/", body=body)
+
+
+class AgentTokensListQuery(TypedDict, total=False):
+    cursor: str
+    limit: int
+    search: str
+
+
+def agent_tokens_list(**query: Unpack[AgentTokensListQuery]) -> Call[Page[AgentTokenShape]]:
+    """Tokens of nodes' agents (admins)."""
+    return Call("GET", "agent-tokens/", query=query)
+
+
+def agent_tokens_create(body: NewAgentToken) -> Call[AgentTokenWithSecretShape]:
+    """Create a token for the agents of a cluster; only this response contains its secret."""
+    return Call("POST", "agent-tokens/", body=body)
+
+
+def agent_tokens_destroy(id: str) -> Call[None]:
+    """Revoke a token of nodes' agents (admins)."""
+    return Call("DELETE", f"agent-tokens/{place(id)}/")
 
 
 def agent_health_create(body: dict[str, Any] | None = None) -> Call[None]:
@@ -408,6 +432,11 @@ def clusters_list(**query: Unpack[ClustersListQuery]) -> Call[Page[ClusterShape]
     return Call("GET", "clusters/", query=query)
 
 
+def clusters_prove_create(slug: str) -> Call[None]:
+    """Prove that the cluster keeps tenants apart; doctor shows the result (admins)."""
+    return Call("POST", f"clusters/{place(slug)}/prove/")
+
+
 def configuration_retrieve() -> Call[str]:
     """What admins configure, as YAML, without secrets (admins)."""
     return Call("GET", "configuration/")
@@ -481,6 +510,11 @@ class DriftListQuery(TypedDict, total=False):
 def drift_list(**query: Unpack[DriftListQuery]) -> Call[Page[FindingShape]]:
     """Differences between the clusters and Berth's rows (admins)."""
     return Call("GET", "drift/", query=query)
+
+
+def drift_look_create() -> Call[None]:
+    """Check all clusters now; a new difference is shown a minute later (admins)."""
+    return Call("POST", "drift/look/")
 
 
 def drift_adopt_create(id: str) -> Call[FindingShape]:

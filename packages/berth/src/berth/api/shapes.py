@@ -53,6 +53,27 @@ class AfterShape(TypedDict):
     standing: Literal["waits", "met", "never"]
 
 
+class AgentTokenShape(TypedDict):
+    id: str
+    cluster: str
+    name: str
+    prefix: str
+    created_at: str
+    last_used_at: str | None
+    revoked_at: str | None
+
+
+class AgentTokenWithSecretShape(TypedDict):
+    id: str
+    cluster: str
+    name: str
+    prefix: str
+    created_at: str
+    last_used_at: str | None
+    revoked_at: str | None
+    secret: str
+
+
 class AlertMemberShape(TypedDict):
     code: str
     message: str
@@ -876,6 +897,11 @@ class MyTenantShape(TypedDict):
     slug: str
     name: str
     role: Literal["owner", "member", "viewer"]
+
+
+class NewAgentToken(TypedDict):
+    cluster: str
+    name: str
 
 
 class NewAnnouncement(TypedDict):
