@@ -134,15 +134,15 @@ class ProveView(APIView):
         request=None,
         responses=answers({204: None}, 404, 409),
     )
-    def post(self, request: Request, slug: str) -> Response:
+    def post(self, request: Request, cluster: str) -> Response:
         checked(NoBody, request)
         actor = actor_of(request)
         actor.require(Scope.ADMIN)
         actor.require_whole_person()
-        cluster = Cluster.objects.filter(slug=slug).first()
-        if cluster is None:
+        found = Cluster.objects.filter(slug=cluster).first()
+        if found is None:
             raise not_there()
-        proving.prover().start(actor, cluster)
+        proving.prover().start(actor, found)
         return Response(status=204)
 
 

@@ -13,8 +13,8 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from accounts import signals
-from accounts.access import Actor
-from accounts.errors import Refusal
+from accounts.access import Actor, not_there
+from accounts.errors import Conflict, Invalid, Refusal
 from accounts.locks import one_at_a_time
 from accounts.models import Scope
 from clusters.models import Cluster
@@ -79,7 +79,54 @@ def _in_order(entry: tuple[Key, Any]) -> tuple[str, ...]:
     return tuple(part or "" for part in entry[0])
 
 
-# --- writing
+# --- one object
+
+
+@contextmanager
+def _changing(actor: Actor) -> Iterator[None]:
+    """Begin to change one object. What is wrong with its fields becomes a refusal."""
+    require_admin(actor)
+    try:
+        with writing():
+            yield
+    except Faulty as faulty:
+        fields = {name or "non_field_errors": texts for name, texts in faulty.fields.items()}
+        text, hint = _("Some of what you sent is not valid."), _("See “fields” for what to change.")
+        raise Invalid("invalid", text, hint, fields=fields) from None
+    except IntegrityError:
+        text = _("Somebody else changed this a moment ago.")
+        raise Conflict("changed_meanwhile", text, _("Try again.")) from None
+
+
+def create(actor: Actor, kind: Kind, values: Mapping[str, Any]) -> Any:
+    """Create an object. Raise Conflict if there is one of this key."""
+    with _changing(actor):
+        key = kind.key_of(values)
+        if kind.find(key) is not None:
+            text = _("“%(key)s” exists already.") % {"key": key_text(key)}
+            raise Conflict("exists", text, _("Change it, or choose another name."))
+        return kind.save(actor, None, values, Names())
+
+
+def change(actor: Actor, kind: Kind, key: Key, values: Mapping[str, Any]) -> Any:
+    with _changing(actor):
+        return kind.save(actor, get(actor, kind, key), values, Names())
+
+
+def delete(actor: Actor, kind: Kind, key: Key) -> None:
+    with _changing(actor):
+        kind.delete(actor, get(actor, kind, key))
+
+
+def get(actor: Actor, kind: Kind, key: Key) -> Any:
+    require_admin(actor)
+    obj = kind.find(key)
+    if obj is None:
+        raise not_there()
+    return obj
+
+
+# --- the whole file
 
 
 def apply(actor: Actor, document: Document, *, dry_run: bool = False) -> Difference:

@@ -105,7 +105,22 @@ class Kind:
     @cached_property
     def shape(self) -> type[StrictSerializer]:
         """Serializer of an object as a file or a request has it; types are checked here, values by the form."""
-        return type(f"{self.model.__name__}Settings", (StrictSerializer,), self.shapes())
+        answer = {
+            "to_representation": lambda _serializer, obj: self.read(obj),
+            "__doc__": self.model.__doc__,
+        }
+        return type(f"{self.model.__name__}Settings", (StrictSerializer,), self.shapes() | answer)
+
+    @cached_property
+    def changes_shape(self) -> type[StrictSerializer]:
+        """Serializer of a change: all but the key, and nothing is required."""
+        fields: dict[str, Any] = {n: field for n, field in self.shapes().items() if n not in self.key}
+        for field in fields.values():
+            field.required = False
+            field._kwargs["required"] = False  # DRF copies fields by the arguments they were made with
+        return type(
+            f"{self.model.__name__}Changes", (StrictSerializer,), fields | {"__doc__": self.model.__doc__}
+        )
 
     def shapes(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         named = dict(zip((n for n in self.all_fields if n not in self.special), self.columns, strict=True))

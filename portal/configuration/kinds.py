@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm, modelform_factory
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from rest_framework import serializers
 
 from accounts import members
@@ -45,14 +46,14 @@ class People(Kind):
         return {**super().shapes(), "is_admin": serializers.BooleanField(required=False)}
 
     def rows(self) -> QuerySet[Any]:
-        return User.objects.filter(is_active=True)
+        return User.objects.filter(is_active=True, service_of=None)
 
     def value(self, obj: Any, name: str) -> Any:
         return obj.is_staff if name == "is_admin" else super().value(obj, name)
 
     def save(self, actor: Actor, obj: Any | None, values: Mapping[str, Any], names: Names) -> Any:
         if obj is None and User.objects.filter(username=values["username"]).exists():
-            raise Faulty({"username": [_("This person is deactivated. Reactivate them first.")]})
+            raise Faulty({"username": [_("A deactivated person or a service account has this name.")]})
         return super().save(actor, obj, values, names)
 
     def bound(self, obj: Any | None, values: Mapping[str, Any], names: Names) -> ModelForm[Any]:
@@ -84,7 +85,7 @@ class Clusters(Kind):
     special = ("kubeconfig", "without_isolation")
 
     def shapes(self) -> dict[str, Any]:
-        text = _(
+        text = gettext_lazy(
             "A kubeconfig to keep, encrypted; it is never answered. “env:BERTH_KUBECONFIG_…” takes that variable "
             "of the server, and is the way of a file; “kept” leaves what is stored."
         )
@@ -150,7 +151,7 @@ class Pools(Kind):
     special = ("is_open",)
 
     def shapes(self) -> dict[str, Any]:
-        text = _("If out of use, nothing new starts here.")
+        text = gettext_lazy("If out of use, nothing new starts here.")
         return {**super().shapes(), "is_open": serializers.BooleanField(required=False, help_text=text)}
 
     def save_special(self, actor: Actor, obj: Any, values: Mapping[str, Any]) -> None:
@@ -166,7 +167,7 @@ class Flavors(Kind):
 
     def shapes(self) -> dict[str, Any]:
         gpus = serializers.FloatField(min_value=0, max_value=100_000, required=False)
-        cpu = serializers.FloatField(min_value=0, max_value=1_000_000, help_text=_("Cores."))
+        cpu = serializers.FloatField(min_value=0, max_value=1_000_000, help_text=gettext_lazy("Cores."))
         return {**super().shapes(), "gpus": gpus, "cpu": cpu}
 
     def value(self, obj: Any, name: str) -> Any:
@@ -218,7 +219,7 @@ class Memberships(Kind):
     fields = ("role",)
 
     def rows(self) -> QuerySet[Any]:
-        return super().rows().filter(by_group=False, user__is_active=True)
+        return super().rows().filter(by_group=False, user__is_active=True, user__service_of=None)
 
     def save(self, actor: Actor, obj: Any | None, values: Mapping[str, Any], names: Names) -> Any:
         cells = self.cells(values, names)

@@ -19,7 +19,7 @@ from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
 from accounts.service_accounts import changing as service_accounts
 from monitoring.models import Alert, AlertRoute
-from quotas.models import Booking
+from quotas.models import Booking, Budget, TenantLimit
 from storage import connections
 from storage.models import Snapshot, Volume
 from tests.cast import make_cast
@@ -27,6 +27,7 @@ from tests.shared.class_rows import make_class
 from tests.shared.job_rows import make_job
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
+from workloads.logs.models import LogLimit
 from workspaces.models import Share, ShareRole, Template
 from workspaces.runs import schedule
 
@@ -87,6 +88,11 @@ def make_stage() -> Stage:
     app = {"name": "TensorBoard", "port": 6006, "shared_with": "me"}
     common = {"name": "gpu-1", "of": "quotas.pool", "action": "close"}
     common |= {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
+    common |= {"cluster": "main", "pool": "a100", "flavor": "a100-1", "image": "jupyter"}
+    TenantLimit.objects.create(tenant=cast.demo)
+    LogLimit.objects.create(tenant=cast.demo)
+    for user in (None, cast.bob.user):
+        Budget.objects.create(tenant=cast.demo, user=user, gpu_hours=1000)
     workspace = make_workspace(cast, cast.bob, apps=[app])
     for name, role in SHARERS.items():
         shared = {"workspace": workspace, "user": people[name].user, "given_by": cast.bob.user}

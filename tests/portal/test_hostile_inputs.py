@@ -85,7 +85,8 @@ ANNOUNCEMENTS: list[dict[str, Any]] = [
     {"shown_until": "2001-01-01T00:00:00Z"}, {"no_launches_from": "2001-01-01T00:00:00Z"},
 ]  # fmt: skip
 OF_ADMINS = (
-    "volumes/adopt/", "announcements/", "configuration/", "people/", "drift/", "admin-actions/", "agent-tokens/",
+    "volumes/adopt/", "announcements/", "configuration/", "clusters/", "pools/", "flavors/", "images/", "quotas/",
+    "limits/", "budgets/", "tenants/nothing/", "tenants/demo/?", "people/", "drift/", "admin-actions/", "agent-tokens/",
 )  # fmt: skip
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [

@@ -81,6 +81,20 @@ NO_AGENT = Row("401 401 401 401 401 401 401 401")
 NO_CLUSTER = Row("403 403 403 403 409 403 403 403")  # none answers here
 NO_FINDING = Row("403 403 403 403 404 403 403 403")
 
+IN_USE = Row("403 403 403 403 409 403 403 403")
+# What admins configure, one object of it.
+SETTINGS = {
+    "GET": ADMINS,
+    "PATCH": replace(ADMINS, body={"name": "Other"}),
+    "DELETE": Row("403 403 403 403 204 403 403 403"),
+}
+SIZE = {"slug": "new", "name": "New", "pool": "a100", "gpus": 1, "cpu": 1, "memory_mib": 1024}
+
+
+def made(body: Any) -> Row:
+    return Row("403 403 403 403 201 403 403 403", body)
+
+
 # fmt: off
 API: dict[str, dict[str, Row]] = {
     "me/": {"GET": EVERYBODY, "PATCH": Row("200 200 200 200 200 200 403 403", {"theme": "dark"})},
@@ -121,6 +135,7 @@ API: dict[str, dict[str, Row]] = {
         "GET": EVERYBODY,
         "POST": Row("403 403 403 403 201 403 403 403", {"slug": "third", "name": "Third"}),
     },
+    "tenants/<slug:slug>/": SETTINGS | {"DELETE": IN_USE},
     "tenants/<slug:slug>/members/": {
         "GET": SEEN,
         "POST": Row("403 403 403 201 201 404 403 404", {"username": "carol", "role": "viewer"}),
@@ -153,13 +168,27 @@ API: dict[str, dict[str, Row]] = {
     },
     "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
     "configuration/": {"GET": ADMINS, "PUT": replace(ADMINS, body={"pools": []})},
-    "clusters/": {"GET": ADMINS},
-    "clusters/<slug:slug>/prove/": {"POST": replace(ADMINS, codes="403 403 403 403 404 403 403 403")},
+    "clusters/": {"GET": ADMINS, "POST": made({"slug": "far", "name": "Far"})},
+    "clusters/<slug:cluster>/": SETTINGS
+    | {"PATCH": replace(ADMINS, body={"kubeconfig_path": "/x"}), "DELETE": IN_USE},
+    "clusters/<slug:cluster>/prove/": {"POST": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "nodes/": {"GET": ADMINS},
-    "pools/": {"GET": EVERYBODY},
-    "flavors/": {"GET": EVERYBODY},
-    "quotas/": {"GET": EVERYBODY},
-    "budgets/": {"GET": EVERYBODY},
+    "pools/": {"GET": EVERYBODY, "POST": made({"slug": "new", "name": "New", "cluster": "main"})},
+    "pools/<slug:pool>/": SETTINGS | {"DELETE": IN_USE},
+    "flavors/": {"GET": EVERYBODY, "POST": made(SIZE)},
+    "flavors/<slug:flavor>/": SETTINGS | {"DELETE": IN_USE},
+    "quotas/": {
+        "GET": EVERYBODY,
+        "POST": replace(ADMINS, codes="403 403 403 403 409 403 403 403", body={"tenant": "demo", "pool": "a100"}),
+    },
+    "quotas/<slug:slug>/<slug:pool>/": SETTINGS | {"PATCH": replace(ADMINS, body={"weight": 2})},
+    "limits/": {"GET": ADMINS, "POST": made({"tenant": "second", "workspaces": 2})},
+    "limits/<slug:slug>/": SETTINGS | {"PATCH": replace(ADMINS, body={"workspaces": 9})},
+    "log-limits/": {"GET": ADMINS, "POST": made({"tenant": "second", "days": 7})},
+    "log-limits/<slug:slug>/": SETTINGS | {"PATCH": replace(ADMINS, body={"days": 9})},
+    "budgets/": {"GET": EVERYBODY, "POST": made({"tenant": "second", "gpu_hours": 10})},
+    "budgets/<slug:slug>/": SETTINGS | {"PATCH": replace(ADMINS, body={"gpu_hours": 9000})},
+    "budgets/<slug:slug>/<username:username>/": SETTINGS | {"PATCH": replace(ADMINS, body={"gpu_hours": 9000})},
     "usage/": {"GET": EVERYBODY},
     "idle/report/": {"GET": EVERYBODY},
     "bookings/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", BOOKING)},
@@ -168,7 +197,8 @@ API: dict[str, dict[str, Row]] = {
         "PATCH": Row("403 403 403 200 200 404 403 404", {"title": "new"}),
         "DELETE": Row("403 403 403 200 200 404 403 404"),
     },
-    "images/": {"GET": EVERYBODY},
+    "images/": {"GET": EVERYBODY, "POST": made({"slug": "new", "name": "New", "reference": "registry.example/x:1"})},
+    "images/<slug:image>/": SETTINGS | {"DELETE": IN_USE},
     "templates/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", TEMPLATE)},
     "templates/<uuid:id>/": {
         "GET": SEEN,

@@ -22,7 +22,6 @@ urlpatterns = [
     path("workspaces/<uuid:id>/shares/", shares.SharesView.as_view(), name="workspace-shares"),
     path("workspaces/<uuid:id>/shares/<uuid:share>/", shares.ShareView.as_view(), name="workspace-share"),
     path("workspaces/<uuid:id>/schedule/", schedule.ScheduleView.as_view(), name="workspace-schedule"),
-    path("images/", api.ImagesView.as_view(), name="images"),
     path("estimate/", api.EstimateView.as_view(), name="estimate"),
     path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),
     path("workspaces/<uuid:id>/keep-alive/", api.KeepAliveView.as_view(), name="workspace-keep-alive"),

@@ -56,6 +56,19 @@ CONFIGURATION: list[tuple[str, str, Any]] = [
     *(put({"budgets": [{"tenant": "demo", "gpu_hours": 1} | change]}) for change in of(
         {"gpu_hours": -1}, {"gpu_hours": 1e12}, {"gpu_hours": 0.001}, {"user": "nobody"}, {"grace_minutes": -1},
     )),
+    *(("POST", f"{kind}/", body) for kind in ("clusters", "pools", "flavors", "images", "quotas", "limits", "budgets")
+      for body in of({}, [], "x", 7, {"slug": "x", "surprise": 1}, {"slug": "\0"}, {"tenant": "\ud83d", "pool": "x"})),
+    *(("PATCH", "pools/a100/", change) for change in of(
+        {"slug": "b"}, {"cluster": "nowhere"}, {"weight": -1}, {"is_open": None}, {"name": ""}, [], "x", {"id": "1"},
+    )),
+    *(("PATCH", path, {"name": "X"}) for path in (
+        "pools/nothing/", "tenants/nothing/", "quotas/demo/nothing/", "limits/nothing/", "budgets/demo/nobody/",
+    )),
+    ("PATCH", "flavors/a100-1/", {"gpus": 0.3}),
+    ("PATCH", "clusters/main/", {"kubeconfig": "env:PATH", "connection": "pasted"}),
+    ("DELETE", "clusters/main/", None),
+    ("DELETE", "pools/a100/?force=true", None),
+    ("DELETE", "tenants/demo/?now=true", None),
     put({"limits": [{"tenant": "demo", "image_prefixes": "http://x"}]}),
     put({"log_limits": [{"tenant": "demo", "days": 10**6}]}),
     put({"images": [{"slug": "x", "name": "X", "reference": "a b"}]}),
