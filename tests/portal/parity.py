@@ -13,7 +13,7 @@ HEAD = """# What pages do, by the API and by `berth`
 
 Written by `python -m tests.portal.parity`; a test compares it with the URL map. Every address whose form changes
 something is here, with the requests of the [API](../api.md) that do the same by the same use case, and the command of
-`berth` if there is one. Without a command, `curl` sends the request. A page without a request says why.
+`berth`. `berth api` sends any request, as `curl` does. A page without a request says why.
 """
 
 
@@ -22,16 +22,16 @@ class Row:
     """Requests as "METHOD address below /api/v1/", a command, and why there is no request."""
 
     requests: tuple[str, ...] = ()
-    berth: str = "curl"
+    berth: str = "berth api"
     why: str = ""
 
 
-def by(*requests: str, berth: str = "curl") -> Row:
+def by(*requests: str, berth: str = "berth api") -> Row:
     return Row(requests, berth)
 
 
 def without(why: str) -> Row:
-    return Row(why=why, berth="–")
+    return Row(why=why)
 
 
 BROWSER = without("It is about the browser's own session.")
@@ -44,6 +44,7 @@ NODE_ROWS = "admin-actions/<str:of>/<str:action>/"
 # fmt: off
 PAGES: dict[str, Row] = {
     "help/causes/": without("It is a page to read, with a search."),
+    "device/": without("A person confirms here, in the browser, what `berth login` asked for."),
     "first-run/": by("POST workspaces/", berth="berth launch"),
     "first-run/<slug:step>/": by("PUT configuration/", berth="berth configuration apply"),
     "tenant/": BROWSER,
@@ -156,7 +157,13 @@ PAGES: dict[str, Row] = {
     ),
 }
 
-CONFIGURATION = by("PUT configuration/", berth="berth configuration apply")
+
+
+def configured(request: str) -> Row:
+    """One object by its own address, or many by a file."""
+    return by(request, "PUT configuration/", berth="berth configuration apply")
+
+
 IDLE = without("Not by the API yet: idle policies have a form in the admin only.")
 # Of a model in the admin: add, change, delete, the addresses of its page, and its actions; see PREVIEWED, too.
 ADMIN: dict[str, Row] = {
@@ -171,16 +178,16 @@ ADMIN: dict[str, Row] = {
     "accounts.user reactivate": by("PATCH people/<username:username>/"),
     "accounts.user reset_second_factor": by("POST people/<username:username>/reset-second-factor/"),
     "accounts.user accounts_user_import": by("PUT configuration/", berth="berth configuration apply"),
-    "accounts.tenant add": CONFIGURATION,
-    "accounts.tenant change": CONFIGURATION,
-    "accounts.tenant delete": CONFIGURATION,
-    "clusters.cluster add": CONFIGURATION,
-    "clusters.cluster change": CONFIGURATION,
-    "clusters.cluster delete": CONFIGURATION,
+    "accounts.tenant add": configured("POST tenants/"),
+    "accounts.tenant change": configured("PATCH tenants/<slug:slug>/"),
+    "accounts.tenant delete": configured("DELETE tenants/<slug:slug>/"),
+    "clusters.cluster add": configured("POST clusters/"),
+    "clusters.cluster change": configured("PATCH clusters/<slug:cluster>/"),
+    "clusters.cluster delete": configured("DELETE clusters/<slug:cluster>/"),
     "clusters.cluster test_connection": without("`manage.py doctor` has the same checks; it changes nothing."),
     "clusters.cluster clusters_cluster_test": without("`manage.py doctor` has the same checks; it changes nothing."),
     "clusters.cluster clusters_cluster_doctor": without("`manage.py doctor` has the same checks; it changes nothing."),
-    "clusters.cluster clusters_cluster_prove": by("POST clusters/<slug:slug>/prove/"),
+    "clusters.cluster clusters_cluster_prove": by("POST clusters/<slug:cluster>/prove/"),
     "clusters.node cordon": by("POST nodes/<str:name>/cordon/"),
     "clusters.node uncordon": by("POST nodes/<str:name>/uncordon/"),
     "clusters.node drain_10": by("POST nodes/<str:name>/drain/"),
@@ -203,24 +210,24 @@ ADMIN: dict[str, Row] = {
     "monitoring.idlepolicy delete": IDLE,
     "monitoring.validation monitoring_validation_begin": by(f"POST {NODE_ROWS}"),
     "quotas.booking cancel": by("DELETE bookings/<uuid:id>/"),
-    "quotas.budget add": CONFIGURATION,
-    "quotas.budget change": CONFIGURATION,
-    "quotas.budget delete": CONFIGURATION,
-    "quotas.flavor add": CONFIGURATION,
-    "quotas.flavor change": CONFIGURATION,
-    "quotas.flavor delete": CONFIGURATION,
-    "quotas.pool add": CONFIGURATION,
-    "quotas.pool change": CONFIGURATION,
-    "quotas.pool delete": CONFIGURATION,
-    "quotas.quota add": CONFIGURATION,
-    "quotas.quota change": CONFIGURATION,
-    "quotas.quota delete": CONFIGURATION,
-    "quotas.tenantlimit add": CONFIGURATION,
-    "quotas.tenantlimit change": CONFIGURATION,
-    "quotas.tenantlimit delete": CONFIGURATION,
-    "workloads.image add": CONFIGURATION,
-    "workloads.image change": CONFIGURATION,
-    "workloads.image delete": CONFIGURATION,
+    "quotas.budget add": configured("POST budgets/"),
+    "quotas.budget change": configured("PATCH budgets/<slug:slug>/"),
+    "quotas.budget delete": configured("DELETE budgets/<slug:slug>/"),
+    "quotas.flavor add": configured("POST flavors/"),
+    "quotas.flavor change": configured("PATCH flavors/<slug:flavor>/"),
+    "quotas.flavor delete": configured("DELETE flavors/<slug:flavor>/"),
+    "quotas.pool add": configured("POST pools/"),
+    "quotas.pool change": configured("PATCH pools/<slug:pool>/"),
+    "quotas.pool delete": configured("DELETE pools/<slug:pool>/"),
+    "quotas.quota add": configured("POST quotas/"),
+    "quotas.quota change": configured("PATCH quotas/<slug:slug>/<slug:pool>/"),
+    "quotas.quota delete": configured("DELETE quotas/<slug:slug>/<slug:pool>/"),
+    "quotas.tenantlimit add": configured("POST limits/"),
+    "quotas.tenantlimit change": configured("PATCH limits/<slug:slug>/"),
+    "quotas.tenantlimit delete": configured("DELETE limits/<slug:slug>/"),
+    "workloads.image add": configured("POST images/"),
+    "workloads.image change": configured("PATCH images/<slug:image>/"),
+    "workloads.image delete": configured("DELETE images/<slug:image>/"),
     "workspaces.workspace stop": by("POST workspaces/<uuid:id>/stop/", berth="berth stop"),
 }
 # Actions with a preview that have no address of their own; `test_parity.py` compares them with the admin's lists.
@@ -252,8 +259,8 @@ def text() -> str:
     lines = [HEAD, "| Page | API | `berth` |", "| --- | --- | --- |"]
     for name, row in rows().items():
         requests = ", ".join(f"`{request}`" for request in row.requests) or row.why
-        berth = row.berth if row.berth in ("–", "curl") else f"`{row.berth}`"
-        lines.append(f"| `{name}` | {requests} | {berth} |")
+        berth = f"`{row.berth}`" if row.requests else ""
+        lines.append(f"| `{name}` | {requests} | {berth or '–'} |")
     return "\n".join(lines) + "\n"
 
 

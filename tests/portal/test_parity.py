@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django.contrib import admin
 from django.test import RequestFactory
+from typer.main import get_command
 
 from accounts.models import User
+from berth.cli.main import app
 from portal.admin.api import actions
 from tests.portal import parity
 from tests.portal.addresses import ALL
@@ -45,6 +48,15 @@ def test_every_request_of_the_table_is_one_of_the_api() -> None:
         for request in row.requests:
             method, _space, path = request.partition(" ")
             assert method in API.get(path, ()), (name, request)
+
+
+def test_every_command_of_the_table_is_one_of_berth() -> None:
+    for command in {row.berth for row in parity.rows().values()}:
+        for names in command.removeprefix("berth ").split(", "):
+            group: Any = get_command(app)
+            for name in names.split():
+                group = group.commands.get(name)
+                assert group is not None, command
 
 
 def test_the_page_about_it_is_written_from_the_table() -> None:

@@ -507,6 +507,11 @@ def clusters_destroy(cluster: str) -> Call[None]:
     return Call("DELETE", f"clusters/{place(cluster)}/")
 
 
+def clusters_prove_create(cluster: str) -> Call[None]:
+    """Prove that the cluster keeps tenants apart; doctor shows the result (admins)."""
+    return Call("POST", f"clusters/{place(cluster)}/prove/")
+
+
 def configuration_retrieve() -> Call[str]:
     """What admins configure, as YAML, without secrets (admins)."""
     return Call("GET", "configuration/")
