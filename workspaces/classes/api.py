@@ -219,14 +219,15 @@ class ClassesView(ListView):
         description=(
             "One line per person: the workspace, or why there is none; the others go on. Sent again, it launches "
             "nothing twice: it adds people who are new, and tries refused ones again. What the request has no time for "
-            "is `pending`, and launched within seconds."
+            "is `pending`, and launched within seconds; with an Idempotency-Key that is all of them."
         ),
         request=ClassBody,
         responses=answers({202: ClassWithPeopleShape}, 404, 409, 422),
     )
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
-        row = launching.put(actor, wish_of(actor, checked(ClassBody, request)))
+        later = "Idempotency-Key" in request.headers  # all that happens now is one transaction
+        row = launching.put(actor, wish_of(actor, checked(ClassBody, request)), later=later)
         return answer(actor, row.pk, 202)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import get_language, override
@@ -21,8 +22,8 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor, require_owner, role_in
 from accounts.announcements.showing import maintenance, refuse_in_maintenance
-from accounts.errors import Conflict, Invalid, NotAllowed, NotThere, Refusal
-from accounts.locks import for_change, locked, one_at_a_time
+from accounts.errors import Conflict, Invalid, NotAllowed, Refusal
+from accounts.locks import for_change, one_at_a_time
 from accounts.models import Membership, Role, Scope, Tenant, User
 from accounts.trail import audit
 from quotas.models import Booking
@@ -55,10 +56,11 @@ class ClassWish:
     at_sign_in: bool | None = None
 
 
-def put(actor: Actor, wish: ClassWish) -> ClassLaunch:
+def put(actor: Actor, wish: ClassWish, *, later: bool = False) -> ClassLaunch:
     """Launch the class, or add people to the one of this name and try refused ones again. Raise a Refusal.
 
-    A refusal that concerns one person is kept in their seat, and the others go on.
+    A refusal that concerns one person is kept in their seat, and the others go on. `later`: the tick launches all; in
+    one transaction, each person's rows would stay locked until the last has theirs.
     """
     require(actor, wish.tenant)
     refuse_in_maintenance(actor)
@@ -72,9 +74,8 @@ def put(actor: Actor, wish: ClassWish) -> ClassLaunch:
         audit.record(
             actor, "class.launch", target=row, tenant=row.tenant, data={"people": len(set(wish.people))}
         )
-    if connection.in_atomic_block:
-        _hold_all(row)
-    make_all(due().filter(class_launch=row), SECONDS_OF_A_REQUEST)
+    if not later:
+        make_all(due().filter(class_launch=row), SECONDS_OF_A_REQUEST)
     return row
 
 
@@ -163,10 +164,8 @@ def _refuse_over(booking: Booking) -> None:
 def _seat(row: ClassLaunch, people: Sequence[str]) -> None:
     """Give each person a seat. A refused one is tried again."""
     names = list(dict.fromkeys(people))
-    users = {user.username: user for user in User.objects.filter(username__in=names)}
-    roles = dict(
-        Membership.objects.filter(tenant=row.tenant, user__in=users.values()).values_list("user", "role")
-    )
+    rows = Membership.objects.filter(tenant=row.tenant, user__username__in=names).select_related("user")
+    members = {one.user.username: one for one in rows}
     seats = {seat.username: seat for seat in row.seats.all()}
     if len(seats.keys() | names) > MOST_PEOPLE:
         text = _("A class has at most %(most)d people.") % {"most": MOST_PEOPLE}
@@ -178,10 +177,11 @@ def _seat(row: ClassLaunch, people: Sequence[str]) -> None:
         seat = seats.get(name) or Seat(class_launch=row, username=name)
         if seat.workspace_id is not None:
             continue
-        user = seat.user = users.get(name)
+        member = members.get(name)
+        seat.user = member.user if member else None
         if seat.due_at is None and not row.at_sign_in:
             seat.due_at = timezone.now()
-        _keep(seat, _fault(row.tenant, name, user, roles.get(user.pk) if user else None))
+        _keep(seat, _fault(row.tenant, name, member))
         (changed if seat.pk else new).append(seat)
     Seat.objects.bulk_create(new)
     Seat.objects.bulk_update(changed, ["user", "due_at", "code", "message", "hint"])
@@ -199,23 +199,24 @@ def _details(fields: Mapping[str, Sequence[str]]) -> list[str]:
     return list(fields.get("volumes", ()))
 
 
-def _fault(tenant: Tenant, username: str, user: User | None, role: str | None) -> Refusal | None:
-    """Return why the person gets no workspace in this tenant; None: they may have one."""
+def _fault(tenant: Tenant, username: str, member: Membership | None) -> Refusal | None:
+    """Return why the person gets no workspace in this tenant; None: they may have one.
+
+    Whether somebody outside of the tenant exists is not told.
+    """
     names = {"name": username, "tenant": tenant.name}
-    if user is None:
-        text = _("There is no person “%(name)s”.") % names
-        return NotThere("unknown_person", text, _("Check the name. They must sign in once first."))
-    if not user.is_active:
+    if member is None:
+        text = _("%(name)s is not a member of %(tenant)s.") % names
+        hint = _("Check the name, or add them on the page of the team, then launch again.")
+        return NotAllowed("not_a_member", text, hint)
+    if not member.user.is_active:
         return NotAllowed(
             "deactivated", _("%(name)s is deactivated.") % names, _("Ask an admin to activate them.")
         )
-    if role in LAUNCHES:
+    if member.role in LAUNCHES:
         return None
-    if role == Role.VIEWER:
-        text = _("%(name)s may only look in this team.") % names
-        return NotAllowed("viewer_only_looks", text, _("Make them a member on the page of the team."))
-    text = _("%(name)s is not a member of %(tenant)s.") % names
-    return NotAllowed("not_a_member", text, _("Add them on the page of the team, then launch again."))
+    text = _("%(name)s may only look in this team.") % names
+    return NotAllowed("viewer_only_looks", text, _("Make them a member on the page of the team."))
 
 
 # --- Launches that are due
@@ -246,13 +247,6 @@ def pass_due() -> None:
     make_all(due(), SECONDS_OF_A_TICK)
 
 
-def _hold_all(row: ClassLaunch) -> None:
-    """Lock all people before what belongs to the first: with an Idempotency-Key all is one transaction
-    (accounts/locks.py)."""
-    users = list(locked(User.objects.filter(pk__in=row.seats.values("user"))).values_list("pk", flat=True))
-    list(locked(Membership.objects.filter(tenant=row.tenant, user__in=users)).values_list("pk"))
-
-
 def make_all(seats: QuerySet[Seat], seconds: float) -> None:
     """Launch one after the other for so long; the rest stays due."""
     until = monotonic() + seconds
@@ -265,14 +259,31 @@ def make_all(seats: QuerySet[Seat], seconds: float) -> None:
             raise
         except Exception:
             log.exception("the workspace of seat %s could not be launched", seat.pk)
+            _give_up(seat)
         if monotonic() > until:
             return
+
+
+def _give_up(seat: Seat) -> None:
+    """Keep that the launch failed, so that it is tried again with the next request only."""
+    with _language(seat.class_launch):
+        text = _("Something went wrong in Berth. The error was logged.")
+        values = {
+            "code": "failed",
+            "message": text,
+            "hint": _("Add them again. If this continues, tell an admin."),
+        }
+    Seat.objects.filter(pk=seat.pk, workspace=None).update(**values)
+
+
+def _language(row: ClassLaunch) -> AbstractContextManager[None]:
+    return override((row.by and row.by.language) or get_language())
 
 
 def make(seat: Seat, specs: dict[Any, LaunchSpec]) -> None:
     """Launch the workspace of one person, or keep why not."""
     row = seat.class_launch
-    with transaction.atomic(), override((row.by and row.by.language) or get_language()):
+    with transaction.atomic(), _language(row):
         alone(row.tenant)
         if not _wanted().filter(pk=seat.pk).exists():
             return  # another process did it, or somebody stopped the class
@@ -298,8 +309,8 @@ def _person(seat: Seat) -> Actor:
         _refuse_over(row.booking)
         _refuse_full(row.booking)
     refuse_in_maintenance(Actor(row.by))
-    roles = Membership.objects.filter(user=user, tenant=row.tenant).values_list("role", flat=True)
-    if fault := _fault(row.tenant, user.username, user, roles.first()):
+    member = Membership.objects.filter(user=user, tenant=row.tenant).select_related("user").first()
+    if fault := _fault(row.tenant, user.username, member):
         raise fault
     return Actor(user)
 

@@ -62,7 +62,7 @@ def test_28_of_30_are_ready_two_refusals_are_named_and_nothing_is_made_twice(cas
     answer = ask(client, "POST", "class-launches/", sent).json()
     asked = monotonic() - begun
     refused = {one["person"]: one["problem"]["code"] for one in answer["people"] if one["problem"]}
-    assert refused == {"student-29": "above_person_storage_limit", "nobdy": "unknown_person"}
+    assert refused == {"student-29": "above_person_storage_limit", "nobdy": "not_a_member"}
 
     all_ready(cast, PlayedApi())
     last = monotonic() - begun
