@@ -1,7 +1,8 @@
 """Home and disk of a workspace: the volumes that its launch makes, or finds, and mounts.
 
 A person has one home in each tenant and cluster, which all of their workspaces there mount. A disk is made for one
-workspace, and may be deleted with it. A workspace that was cloned with its files has a copy of both.
+workspace, and may be deleted with it. A workspace that was cloned with its files has a copy of both. One that was
+launched for a class has a home of its own: who launched it chose its programs, and may not open the person's files.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from itertools import chain, count
 from uuid import UUID
 
+from django.db.models import F
 from django.utils import timezone
 
 from accounts.access import Actor
@@ -49,6 +51,28 @@ def mount_home(owner: User, tenant: Tenant, cluster: Cluster, holder: UUID, home
         access=Access.MANY if cluster.home_class in cluster.shared_classes else "",
     )
     Mount.objects.create(volume=home, holder=holder, path=HOME_PATH, read_only=False)
+
+
+def add_home(owner: User, tenant: Tenant, cluster: Cluster, holder: UUID, holder_name: str) -> None:
+    """Make a home for the holder alone, which mounts it instead of its person's. Within the person's own lock."""
+    refuse_too_many(owner, tenant)
+    home = Volume.objects.create(
+        tenant=tenant,
+        owner=owner,
+        cluster=cluster,
+        name=free_name(owner, tenant, f"{holder_name[: LONGEST_NAME - 9]} home"),
+        kind=Kind.HOME,
+        made_for=holder,
+        requested_mib=cluster.home_mib,
+        storage_class=class_for(Kind.HOME, cluster),
+    )
+    Mount.objects.create(volume=home, holder=holder, path=HOME_PATH, read_only=False)
+
+
+def with_own(holders: Iterable[UUID]) -> set[UUID]:
+    """Return those of the holders whose home was made for them alone."""
+    rows = Mount.objects.filter(holder__in=holders, path=HOME_PATH, volume__made_for=F("holder"))
+    return set(rows.values_list("holder", flat=True))
 
 
 def add_disk(

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import tarfile
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Container
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
@@ -33,6 +33,7 @@ from accounts.credentials.sign_in import still
 from accounts.errors import Conflict, Invalid, Refusal, TooMany
 from accounts.places import Places
 from accounts.trail import audit
+from storage.mounts import homes
 from workspaces.gateway import upstream
 from workspaces.models import ClassLaunch, Phase, Seat
 from workspaces.state import jupyter
@@ -154,7 +155,9 @@ def begin(actor: Actor, row: ClassLaunch, folder: str) -> Archive:
     require(actor, row.tenant)
     steps = steps_of(folder)
     rows = row.seats.select_related("user", "workspace__secret", "workspace__owner")
-    sources = [_source(seat) for seat in rows.order_by("pk")]
+    seats = list(rows.order_by("pk"))
+    own = homes.with_own(seat.workspace.pk for seat in seats if seat.workspace)
+    sources = [_source(seat, own) for seat in seats]
     if not any(source.address for source in sources):
         text = _("No workspace of this class is ready.")
         raise Conflict("nothing_ready", text, _("Folders are collected while the workspaces run."))
@@ -175,10 +178,15 @@ def answer(archive: Archive) -> StreamingHttpResponse:
     return StreamingHttpResponse(archive, content_type="application/x-tar", headers=headers)
 
 
-def _source(seat: Seat) -> Source:
+def _source(seat: Seat, own: Container[UUID]) -> Source:
+    """Return where the folder is read: in homes that were made for the class's workspaces, never in a person's own."""
     person = seat.user.get_username() if seat.user else seat.username
     if seat.workspace is None:
         return Source(person, why=seat.message or _("no workspace yet"))
+    if seat.workspace.pk not in own:
+        return Source(
+            person, seat.workspace.pk, why=_("the workspace has not the home that came with the class")
+        )
     address = jupyter.address(seat.workspace)
     if not address:
         label = Phase(phase_of(seat)).label

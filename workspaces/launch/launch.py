@@ -70,7 +70,9 @@ class LaunchSpec:
         False  # a copy of the source's home and disk, instead of the person's home and an empty disk
     )
     left_out: Sequence[str] = ()  # names of volumes that the clone does not mount
-    given_by: Actor | None = None  # owner of the tenant who launches it for its person
+    given_by: Actor | None = (
+        None  # owner of the tenant who launches it for its person, with a home of its own
+    )
 
 
 def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
@@ -86,7 +88,7 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
             refuse_unfair(actor, spec.priority)
             image, size = check(tenant, spec)
             minutes = longest.granted(tenant, spec.max_runtime_minutes)
-            home = homes.main_home(actor.user, tenant, size.pool.cluster)
+            home = None if spec.given_by else homes.main_home(actor.user, tenant, size.pool.cluster)
             refuse_beyond_storage(tenant, actor.user, new_storage(spec, size, home))
             return _write(actor, tenant, image, size, home, replace(spec, max_runtime_minutes=minutes))
     except Refusal as refusal:
@@ -210,7 +212,10 @@ def give_storage(actor: Actor, workspace: Workspace, home: Volume | None, spec: 
     if spec.settings_of is not None and spec.with_files:
         homes.copy_own(actor, workspace.pk, workspace.name, spec.settings_of.pk)
     else:
-        homes.mount_home(actor.user, tenant, cluster, workspace.pk, home)
+        if spec.given_by is not None:
+            homes.add_home(actor.user, tenant, cluster, workspace.pk, workspace.name)
+        else:
+            homes.mount_home(actor.user, tenant, cluster, workspace.pk, home)
         if workspace.disk_mib:
             homes.add_disk(actor.user, tenant, cluster, workspace.pk, workspace.name, workspace.disk_mib)
     mounting.mount(actor, tenant, cluster, workspace.pk, spec.volumes, [workspace.image.home])

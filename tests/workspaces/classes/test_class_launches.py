@@ -16,6 +16,7 @@ from accounts.announcements.models import Announcement
 from accounts.models import AuditEntry
 from quotas.models import Booking, Claim
 from storage.models import Mount, Volume
+from storage.mounts import homes
 from tests.cast import Cast
 from tests.shared.class_rows import LAUNCH, make_booking, make_class
 from tests.shared.clients import ask, browser, script
@@ -48,12 +49,18 @@ def test_each_person_gets_a_workspace_or_a_reason_and_a_repeated_request_makes_n
 ) -> None:
     people = ["bob", "nobody", "carol", "victor", "alice", "bob"]
     first = post(cast, people=people)
-    expected = {"bob": "waiting", "nobody": "unknown_person", "carol": "not_a_member"}
+    expected = {"bob": "waiting", "nobody": "not_a_member", "carol": "not_a_member"}
     assert said(first) == expected | {"victor": "viewer_only_looks", "alice": "waiting"}
     assert (first["counts"]["people"], first["counts"]["waiting"], first["counts"]["problems"]) == (5, 2, 3)
     row = Workspace.objects.get(owner=cast.bob.user)
     assert (row.name, row.max_runtime_minutes) == ("week-3", 90)
     assert "launched_for_a_class" in row.events.values_list("code", flat=True)
+    [home] = homes.made_for(row.pk)
+    assert (home.is_main, home.owner, list(home.mounts.values_list("holder", "path"))) == (
+        False,
+        cast.bob.user,
+        [(row.pk, "~")],
+    )
     entry = AuditEntry.objects.get(action="workspace.launch-for", target_id=str(row.pk))
     assert (entry.actor, entry.data["for"]) == (cast.alice.user, "bob")
 
@@ -84,7 +91,7 @@ def test_a_person_gets_theirs_at_their_next_sign_in_once(cast: Cast) -> None:
     client = script(cast.alice)
     body = ask(client, "POST", "class-launches/", sent).json()
     assert (body["name"], body["template"]) == ("week-3", template.name)
-    assert said(body) == {"bob": "at_sign_in", "alice": "at_sign_in", "nobody": "unknown_person"}
+    assert said(body) == {"bob": "at_sign_in", "alice": "at_sign_in", "nobody": "not_a_member"}
     launching.pass_due()
     assert not Workspace.objects.exists()
     for _ in range(2):
@@ -224,4 +231,24 @@ def test_all_are_stopped_and_extended_and_who_was_not_is_said(cast: Cast) -> Non
 def test_with_a_key_the_same_answer_comes_again(cast: Cast) -> None:
     client = script(cast.alice)
     answers = [ask(client, "POST", "class-launches/", CLASS, **{"Idempotency-Key": "k"}).json() for _ in "ab"]
-    assert answers[0] == answers[1] and Workspace.objects.count() == 1
+    assert answers[0] == answers[1] and said(answers[0]) == {"bob": "pending"}
+    launching.pass_due()
+    assert Workspace.objects.count() == 1
+
+
+def test_who_is_in_another_team_is_not_told_from_nobody_and_not_held(cast: Cast) -> None:
+    body = post(cast, people=["carol", "nobody"])
+    carol, nobody = (one["problem"]["message"] for one in body["people"])
+    assert carol.replace("carol", "nobody") == nobody
+    assert not Seat.objects.exclude(user=None).exists()
+
+
+def test_an_unexpected_error_is_said_and_tried_again_with_the_next_request_only(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(launching, "launch", lambda *_: 1 / 0)
+        assert said(post(cast)) == {"bob": "failed"}
+    launching.pass_due()
+    assert not Workspace.objects.exists()
+    assert said(post(cast)) == {"bob": "waiting"}

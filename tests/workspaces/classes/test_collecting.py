@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from accounts.errors import Conflict, Invalid
+from storage.mounts import homes
 from tests.cast import Cast
 from tests.shared.class_rows import make_class
 from tests.shared.sockets import in_thread
@@ -131,7 +132,11 @@ async def read(answer: Any) -> tuple[collecting.Reader, list[bytes]]:
 
 def make_rows(cast: Cast) -> tuple[Any, str, Workspace]:
     bobs = make_workspace(cast, cast.bob, name="week 3")
-    row = make_class(cast, bobs, make_workspace(cast, cast.alice, Phase.STOPPED, name="week 3"))
+    alices = make_workspace(cast, cast.alice, Phase.STOPPED, name="week 3")
+    without = make_workspace(cast, cast.alice, name="mine")
+    for one in (bobs, alices):
+        homes.add_home(one.owner, cast.demo, cast.cluster, one.pk, one.name)
+    row = make_class(cast, bobs, alices, without)
     return row, jupyter.gateway_token(bobs), bobs
 
 
@@ -154,7 +159,8 @@ async def test_the_folders_of_all_come_as_one_archive_which_says_what_is_missing
         "bob/week 1/größe.txt": 1000,
     }
     assert report[0].startswith("bob: files: 2, bytes: 1600; b.txt")
-    assert [line.partition(":")[0] for line in report] == ["bob", "alice", "alice", "dora", "nobody"]
+    assert [line.partition(":")[0] for line in report] == ["bob", "alice", "alice", "alice", "dora", "nobody"]
+    assert "home" in report[2], "a person's own home is not read"
     assert await in_thread(lambda: "folder_collected" in bobs.events.values_list("code", flat=True))()
     assert not collecting._under_way
 
