@@ -239,6 +239,7 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(("POST", "templates/", {"tenant": "demo", "name": name, "launch": TEMPLATES[-1]}) for name in NAMES[:12]),
     *(("POST", "class-launches/", CLASS | change) for change in CLASSES),
     *(("POST", f"class-launches/{STRANGER}/extend/", {"minutes": minutes}) for minutes in of(0, 2**70, "soon", [])),
+    *(("POST", f"class-launches/{STRANGER}/collect/", one) for one in of({}, [], {"folder": 7}, {"folder": "\0"})),
     ("GET", "class-launches/?booking=x", None),
     ("GET", "class-launches/?name=%00", None),
     ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),

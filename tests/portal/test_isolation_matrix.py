@@ -207,12 +207,12 @@ API: dict[str, dict[str, Row]] = {
     },
     "class-launches/": {"GET": EVERYBODY, "POST": Row("403 403 403 202 202 404 403 404", CLASS)},
     "class-launches/<uuid:id>/": {
-        "GET": OF_OWNERS,
-        "DELETE": Row("404 404 404 204 204 404 403 404"),
+        "GET": Row("403 403 403 200 200 404 403 404"),
+        "DELETE": Row("403 403 403 204 204 404 403 404"),
     },
-    "class-launches/<uuid:id>/stop/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
-    "class-launches/<uuid:id>/extend/": {"POST": replace(BY_OWNERS, codes="404 404 404 202 202 404 403 404")},
-    "class-launches/<uuid:id>/collect/": {"GET": replace(BY_OWNERS, codes="404 404 404 400 400 404 404 404")},
+    "class-launches/<uuid:id>/stop/": {"POST": Row("403 403 403 202 202 404 403 404")},
+    "class-launches/<uuid:id>/extend/": {"POST": Row("403 403 403 202 202 404 403 404")},
+    "class-launches/<uuid:id>/collect/": {"POST": Row("403 403 403 409 409 404 403 404", {"folder": "hand-in"})},
     "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
     "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
     "workspaces/<uuid:id>/": {
@@ -431,10 +431,10 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/templates/": (NO_SUCH_METHOD, "422 200 422 422 422 422 302"),  # as launch/
     "launch/templates/<uuid:id>/delete/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
     "class-launches/": ("403 403 403 200 200 403 302", "403 403 403 422 422 403 302"),
-    "class-launches/<uuid:id>/": ("404 404 404 200 200 404 302", NO_SUCH_METHOD),
-    "class-launches/<uuid:id>/people/": (NO_SUCH_METHOD, "404 404 404 422 422 404 302"),
-    "class-launches/<uuid:id>/collect/": ("404 404 404 302 302 404 302", NO_SUCH_METHOD),  # no folder is named
-    "class-launches/<uuid:id>/<str:verb>/": ("404 404 404 200 200 404 302", "404 404 404 302 302 404 302"),
+    "class-launches/<uuid:id>/": ("403 403 403 200 200 404 302", NO_SUCH_METHOD),
+    "class-launches/<uuid:id>/people/": (NO_SUCH_METHOD, "403 403 403 422 422 404 302"),
+    "class-launches/<uuid:id>/collect/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),  # no folder is named
+    "class-launches/<uuid:id>/<str:verb>/": ("403 403 403 200 200 404 302", "403 403 403 302 302 404 302"),
     "add-ssh-key/": (PAGE, REFUSED_FORM),
     "ssh/config/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no jump
     "jobs/": (PAGE, NO_SUCH_METHOD),

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts.access import Actor, not_there, owned_tenants
+from accounts.access import Actor, not_there, owned_tenants, require_owner, visible_tenants
 from accounts.errors import Refusal
 from accounts.trail import audit
 from workspaces.models import ClassLaunch, Desired, Workspace
@@ -22,15 +22,19 @@ Refused = dict[UUID, Refusal]  # by workspace
 
 def visible(actor: Actor) -> QuerySet[ClassLaunch]:
     """Class launches of the tenants that the actor owns."""
-    rows = ClassLaunch.objects.filter(tenant__in=owned_tenants(actor))
+    return _related(ClassLaunch.objects.filter(tenant__in=owned_tenants(actor)))
+
+
+def _related(rows: QuerySet[ClassLaunch]) -> QuerySet[ClassLaunch]:
     return rows.select_related("tenant", "template", "booking", "by")
 
 
 def get(actor: Actor, class_id: UUID) -> ClassLaunch:
-    """Return the class launch or raise NotThere."""
-    row = visible(actor).filter(pk=class_id).first()
+    """Return the class launch. Raise NotThere outside of its tenant, NotAllowed for all but the tenant's owners."""
+    row = _related(ClassLaunch.objects.filter(tenant__in=visible_tenants(actor), pk=class_id)).first()
     if row is None:
         raise not_there()
+    require_owner(actor, row.tenant)
     return row
 
 

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,7 +23,7 @@ from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
 from accounts.rest.serializers import StrictSerializer
 from accounts.rest.shapes import NoBody
-from accounts.rest.views import ListView, Query, checked
+from accounts.rest.views import ListView, checked
 from quotas.bookings import changes as bookings
 from workloads.figures import moment
 from workloads.logs.api import WhateverAccepted
@@ -282,11 +282,12 @@ class ClassExtendView(APIView):
         return answer(actor, id, 202, acting.extend(actor, row, **checked(ExtendBody, request)))
 
 
-class CollectQuery(Query):
-    folder = serializers.CharField(max_length=LONGEST_FOLDER)
+class CollectBody(StrictSerializer):
+    folder = serializers.CharField(max_length=LONGEST_FOLDER, help_text="In the home, as in `hand-in`.")
 
 
 class ClassCollectView(APIView):
+    write_scope = Scope.WORKSPACES
     content_negotiation_class = WhateverAccepted
 
     @extend_schema(
@@ -294,14 +295,16 @@ class ClassCollectView(APIView):
         description=(
             "Read from workspaces that are ready, a folder per person. At most 2,000 files and 256 MiB of each; "
             "the last file, `collected.txt`, says what was collected and what was left out. Each person sees in their "
-            "workspace's activity that it was collected."
+            "workspace's activity that it was collected. At most 6 a minute. It takes no Idempotency-Key."
         ),
-        parameters=[
-            OpenApiParameter("folder", str, required=True, description="In the home, as in `hand-in`.")
-        ],
-        responses=answers({(200, "application/x-tar"): bytes}, 404, 409, 422),  # type: ignore[dict-item]
+        request=CollectBody,
+        responses=answers({(200, "application/x-tar"): bytes}, 404, 409, 422, 429),  # type: ignore[dict-item]
     )
-    def get(self, request: Request, id: UUID) -> HttpResponseBase:
+    def post(self, request: Request, id: UUID) -> HttpResponseBase:
         actor = actor_of(request)
         row = acting.get(actor, id)
-        return collecting.answer(collecting.begin(actor, row, CollectQuery.of(request)["folder"]))
+        if "Idempotency-Key" in request.headers:
+            text = _("An archive cannot be sent again by its Idempotency-Key.")
+            raise Invalid("idempotency_key_invalid", text, _("Leave the key out."))
+        folder = checked(CollectBody, request)["folder"]
+        return collecting.answer(collecting.begin(actor, row, folder))

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import tarfile
 from collections.abc import AsyncIterator, Awaitable, Container
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 from urllib.parse import quote
@@ -32,6 +33,7 @@ from accounts.access import Actor
 from accounts.credentials.sign_in import still
 from accounts.errors import Conflict, Invalid, Refusal, TooMany
 from accounts.places import Places
+from accounts.rest import rates
 from accounts.trail import audit
 from storage.mounts import homes
 from workspaces.gateway import upstream
@@ -55,8 +57,12 @@ SECONDS_OF_PERSON, SLOWEST_BYTES_PER_SECOND = 60, 1 << 20
 SECONDS_OF_ARCHIVE = 2 * 60 * 60
 LONGEST_FOLDER, LONGEST_NAME = 200, 255
 MOST_OF_PERSON = 2  # archives under way, in this process
+MOST_PER_MINUTE = 6  # of one reader
+TOLD_ONCE_IN = timedelta(minutes=10)  # per workspace, reader and folder
 BLOCK = tarfile.BLOCKSIZE
 LAST = "collected.txt"
+
+DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # names that Windows keeps
 
 MOST_SAID = 20  # of one person
 NOT_THERE = gettext_lazy("%(path)s: not there")
@@ -68,6 +74,7 @@ CUT_SHORT = gettext_lazy("%(path)s: cut short, and filled with zeros")
 TOO_MANY_FILES = gettext_lazy("left out what comes after %(files)d files")
 TOO_MANY_FOLDERS = gettext_lazy("left out what comes after %(folders)d folders")
 TOOK_TOO_LONG = gettext_lazy("not collected: the archive took too long")
+RENAMED = gettext_lazy("%(path)s: renamed to %(name)s")
 BROKE_OFF = gettext_lazy("the connection broke off")
 
 EXPECTED = (aiohttp.ClientError, OSError, TimeoutError)
@@ -100,6 +107,21 @@ def is_safe(name: str) -> bool:
     return (
         0 < len(name) <= LONGEST_NAME and name not in (".", "..") and "/" not in name and name.isprintable()
     )
+
+
+def unpacked(name: str) -> str:
+    """Return the name as all systems unpack it: Windows takes a backslash for a separator, and a colon for a drive."""
+    name = re.sub(r"[\\:]", "_", name)
+    name = re.sub(r"[. ]+$", "_", name)
+    return f"_{name}" if DEVICES.fullmatch(name) else name
+
+
+def folder_of(person: str, number: int, taken: Container[str]) -> str:
+    """Return the person's folder in the archive, which none of those has, in any case of its letters."""
+    folder = unpacked(person) if is_safe(person) else f"person-{number}"
+    while folder.casefold() in taken:
+        folder += f"-{number}"
+    return folder
 
 
 def steps_of(folder: str) -> list[str]:
@@ -161,12 +183,18 @@ def begin(actor: Actor, row: ClassLaunch, folder: str) -> Archive:
     if not any(source.address for source in sources):
         text = _("No workspace of this class is ready.")
         raise Conflict("nothing_ready", text, _("Folders are collected while the workspaces run."))
+    rates.count(f"collect/{actor.user.pk}", MOST_PER_MINUTE)
     if not _under_way.take(actor.user.pk):
         text = _("You collect %(count)d folders already, the most at the same time.")
         hint = _("Wait until one has ended.")
         raise TooMany("too_many_archives", text % {"count": MOST_OF_PERSON}, hint, retry_after_seconds=10)
-    audit.record(actor, "class.collect", target=row, tenant=row.tenant, data={"folder": "/".join(steps)})
-    return Archive(actor, row, steps, sources)
+    archive = Archive(actor, row, steps, sources)
+    try:
+        audit.record(actor, "class.collect", target=row, tenant=row.tenant, data={"folder": "/".join(steps)})
+    except BaseException:
+        archive.close()
+        raise
+    return archive
 
 
 def answer(archive: Archive) -> StreamingHttpResponse:
@@ -211,6 +239,7 @@ class Archive:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
+            taken = {LAST}
             until = monotonic() + SECONDS_OF_ARCHIVE
             for number, source in enumerate(self._sources, start=1):
                 if source.address and monotonic() > until:
@@ -220,7 +249,8 @@ class Archive:
                 if source.address and not await database_sync_to_async(self._allow)(source):
                     return
                 reader = Reader(source, self._steps)
-                folder = source.person if is_safe(source.person) else f"person-{number}"
+                folder = folder_of(source.person, number, taken)
+                taken.add(folder.casefold())
                 async for piece in reader.pieces(folder):
                     yield piece
                 with override(self._language):
@@ -241,7 +271,9 @@ class Archive:
         assert source.workspace is not None
         with changing(source.workspace) as workspace:
             by, folder = actor.user.get_username(), "/".join(self._steps)
-            add_event(workspace, "folder_collected", by=by, folder=folder)
+            told = workspace.events.filter(at__gt=timezone.now() - TOLD_ONCE_IN, code="folder_collected")
+            if not told.filter(data__by=by, data__folder=folder).exists():
+                add_event(workspace, "folder_collected", by=by, folder=folder)
         return True
 
     def close(self) -> None:
@@ -267,9 +299,9 @@ class Reader:
         found = {"files": self._files, "bytes": self._bytes}
         return [_("files: %(files)d, bytes: %(bytes)d") % found, *texts]
 
-    def _note(self, text: Promise, path: str = "") -> None:
+    def _note(self, text: Promise, path: str = "", name: str = "") -> None:
         if len(self._left_out) < MOST_SAID:
-            values = {"path": path or "/".join(self._steps), "mib": MOST_BYTES >> 20}
+            values = {"path": path or "/".join(self._steps), "mib": MOST_BYTES >> 20, "name": name}
             self._left_out.append((text, values | {"files": MOST_FILES, "folders": MOST_FOLDERS}))
 
     async def pieces(self, folder: str) -> AsyncIterator[bytes]:
@@ -335,7 +367,10 @@ class Reader:
                 self._note(TOO_LARGE, file.path)
                 return
             self._files, self._bytes = self._files + 1, self._bytes + size
-            yield header(f"{folder}/{file.path}", size, file.modified)
+            path = "/".join(map(unpacked, file.path.split("/")))
+            if path != file.path:
+                self._note(RENAMED, file.path, name=path)
+            yield header(f"{folder}/{path}", size, file.modified)
             sent = 0
             try:
                 while sent < size and (piece := await self._in_time(given.content.readany())):

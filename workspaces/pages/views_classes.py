@@ -131,13 +131,13 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
 
 @never_cache
 @login_required
-@require_GET
+@require_POST
 def collect(request: HttpRequest, id: UUID) -> HttpResponseBase:
     """Send a folder of each person as one archive; say on the class's page why not."""
     actor = actor_of(request)
     row = acting.get(actor, id)
     try:
-        return collecting.answer(collecting.begin(actor, row, request.GET.get("folder", "")))
+        return collecting.answer(collecting.begin(actor, row, request.POST.get("folder", "")))
     except SHOWN_IN_PLACE as refusal:
         messages.error(request, f"{refusal.message} {refusal.hint}")
         return redirect("class-launch", id)

@@ -143,11 +143,13 @@ def make_rows(cast: Cast) -> tuple[Any, str, Workspace]:
 @pytest.mark.django_db(transaction=True)
 async def test_the_folders_of_all_come_as_one_archive_which_says_what_is_missing(cast: Cast) -> None:
     row, token, bobs = await in_thread(make_rows)(cast)
+    body = b""
     async with TestServer(jupyter_of(token)) as server:
         at = {"host": "127.0.0.1", "jupyter_port": server.port}
         await in_thread(Workspace.objects.filter(pk=bobs.pk).update)(**at)
-        archive = await in_thread(collecting.begin)(cast.alice, row, "hand-in")
-        body = b"".join([piece async for piece in archive])
+        for _again in range(2):
+            archive = await in_thread(collecting.begin)(cast.alice, row, "hand-in")
+            body = b"".join([piece async for piece in archive])
         await upstream.close()
     with tarfile.open(fileobj=io.BytesIO(body)) as read:
         sizes = {one.name: one.size for one in read.getmembers()}
@@ -161,9 +163,23 @@ async def test_the_folders_of_all_come_as_one_archive_which_says_what_is_missing
     assert report[0].startswith("bob: files: 2, bytes: 1600; b.txt")
     assert [line.partition(":")[0] for line in report] == ["bob", "alice", "alice", "alice", "dora", "nobody"]
     assert "home" in report[2], "a person's own home is not read"
-    assert await in_thread(lambda: "folder_collected" in bobs.events.values_list("code", flat=True))()
+    told = await in_thread(lambda: list(bobs.events.values_list("code", flat=True)))()
+    assert told.count("folder_collected") == 1, "once in a while"
     assert not collecting._under_way
 
     await in_thread(Workspace.objects.update)(phase=Phase.STOPPED)
     with pytest.raises(Conflict):
         await in_thread(collecting.begin)(cast.alice, row, "hand-in")
+
+
+def test_names_are_such_that_no_system_writes_elsewhere() -> None:
+    names = {"a.txt": "a.txt", "..\\..\\run.bat": ".._.._run.bat", "C:evil": "C_evil", "end. .": "end_"}
+    names |= {"CON": "_CON", "lpt1.txt": "_lpt1.txt", "console": "console"}
+    assert {name: collecting.unpacked(name) for name in names} == names
+    taken = {"bob", "collected.txt"}
+    assert [collecting.folder_of(name, 7, taken) for name in ("dora", "BOB", "collected.txt", "x/y")] == [
+        "dora",
+        "BOB-7",
+        "collected.txt-7",
+        "person-7",
+    ]

@@ -55,6 +55,8 @@ def test_all_are_stopped_after_a_question(cast: Cast) -> None:
     row = make_class(cast, make_workspace(cast, cast.bob, Phase.WAITING))
     there = f"/class-launches/{row.pk}/"
     assert "Stop all workspaces" in words(alice.get(f"{there}stop/"))
+    assert alice.get(f"{there}collect/?folder=x").status_code == 405, "a link from elsewhere reads nothing"
+    assert alice.post(f"{there}collect/", {"folder": "x"}, follow=True).redirect_chain, "nothing is ready"
     assert alice.post(f"{there}extend/", {"minutes": "0"}).status_code == 302
     page = alice.post(f"{there}stop/", follow=True)
     assert [line.phase for line in page.context["lines"]] == ["stopped", "at_sign_in", "pending", "refused"]
