@@ -9,8 +9,8 @@
 import { connect } from "./socket.js";
 
 const page = document.querySelector("[data-live]");
-const pause = Number(page.dataset.pause || 60);
-let after = page.dataset.after;
+const pause = Number(page?.dataset.pause || 60); // without it, the page's fragments go by a beat alone
+let after = page?.dataset.after;
 let waiting;
 
 const isTyping = () => document.activeElement?.matches("[hx-trigger*='refresh'] :is(input, textarea)");
@@ -26,7 +26,7 @@ function refresh() {
   }, pause);
 }
 
-connect(() => page.dataset.live + (after === undefined ? "" : `?after=${after}`), {
+if (page) connect(() => page.dataset.live + (after === undefined ? "" : `?after=${after}`), {
   onMessage(message) {
     if (message.type === "event") {
       after = message.event.id;
@@ -72,6 +72,7 @@ for (const letGo of ["pointerup", "pointercancel"]) {
 }
 
 let focused;
+let left; // how far a wide table is moved
 let anchor; // first row of a list on the screen, and how far down: it stays there, whatever comes above it
 
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
@@ -83,6 +84,7 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   const rows = scrollY > 0 ? detail.target.querySelectorAll("article[id], tr[id]") : [];
   const row = [...rows].find((one) => one.getBoundingClientRect().bottom > 0);
   anchor = row && { id: row.id, top: row.getBoundingClientRect().top };
+  left = detail.target.querySelector(".table-scroll")?.scrollLeft;
   focused = detail.target.contains(document.activeElement) ? known(document.activeElement) : undefined;
 });
 
@@ -96,6 +98,8 @@ document.addEventListener("htmx:afterSwap", ({ detail }) => {
   const row = anchor && document.getElementById(anchor.id);
   if (row) scrollBy({ top: row.getBoundingClientRect().top - anchor.top, behavior: "instant" });
   anchor = undefined;
+  if (left) detail.elt.querySelector(".table-scroll")?.scrollTo({ left, behavior: "instant" });
+  left = undefined;
   say(detail.elt);
 });
 

@@ -55,8 +55,10 @@ PAGES: dict[str, Row] = {
     "bookings/<uuid:id>/cancel/": by("DELETE bookings/<uuid:id>/"),
     "class-launches/": by("POST class-launches/"),
     "class-launches/<uuid:id>/people/": by("POST class-launches/"),
+    "class-launches/<uuid:id>/collect/": by("POST class-launches/<uuid:id>/collect/"),
     "class-launches/<uuid:id>/<str:verb>/": by(
-        "POST class-launches/<uuid:id>/stop/", "POST class-launches/<uuid:id>/extend/"
+        "POST class-launches/<uuid:id>/stop/", "POST class-launches/<uuid:id>/extend/",
+        "DELETE class-launches/<uuid:id>/",
     ),
     "healthz": without("It is a probe."),
     "metrics": without("It is for Prometheus."),
