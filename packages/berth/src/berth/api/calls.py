@@ -31,6 +31,7 @@ from .shapes import (
     CloseBody,
     ClusterSettings,
     ClusterShape,
+    CollectBody,
     ConnectionBody,
     ConnectionShape,
     DeleteBody,
@@ -453,15 +454,9 @@ def class_launches_destroy(id: str) -> Call[None]:
     return Call("DELETE", f"class-launches/{place(id)}/")
 
 
-class ClassLaunchesCollectRetrieveQuery(TypedDict, total=False):
-    folder: str
-
-
-def class_launches_collect_retrieve(
-    id: str, **query: Unpack[ClassLaunchesCollectRetrieveQuery]
-) -> Call[bytes]:
+def class_launches_collect_create(id: str, body: CollectBody) -> Call[bytes]:
     """A folder of each person's home, as one tar archive."""
-    return Call("GET", f"class-launches/{place(id)}/collect/", query=query)
+    return Call("POST", f"class-launches/{place(id)}/collect/", body=body)
 
 
 def class_launches_extend_create(id: str, body: ExtendBody | None = None) -> Call[ClassWithPeopleShape]:

@@ -359,6 +359,10 @@ class ClusterShape(TypedDict):
     missing_networks: list[str]
 
 
+class CollectBody(TypedDict):
+    folder: str
+
+
 class ConnectionBody(TypedDict):
     tenant: str
     name: str
