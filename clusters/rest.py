@@ -12,13 +12,17 @@ from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
+from accounts.access import not_there
 from accounts.models import Scope
 from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
-from accounts.rest.views import ListView
+from accounts.rest.shapes import NoBody
+from accounts.rest.views import ListView, checked
 
 from . import explain
+from .doctor import proving
 from .isolation.networks import missing
 from .models import Cluster, Gpu, Node
 from .nodes.gpus import gpus_on
@@ -120,6 +124,26 @@ class ClustersView(ListView):
     def get(self, request: Request) -> Response:
         actor_of(request).require(Scope.ADMIN)
         return self.page()
+
+
+class ProveView(APIView):
+    write_scope = Scope.ADMIN
+
+    @extend_schema(
+        summary=gettext_noop("Prove that the cluster keeps tenants apart; doctor shows the result (admins)"),
+        request=None,
+        responses=answers({204: None}, 404, 409),
+    )
+    def post(self, request: Request, cluster: str) -> Response:
+        checked(NoBody, request)
+        actor = actor_of(request)
+        actor.require(Scope.ADMIN)
+        actor.require_whole_person()
+        found = Cluster.objects.filter(slug=cluster).first()
+        if found is None:
+            raise not_there()
+        proving.prover().start(actor, found)
+        return Response(status=204)
 
 
 class NodesView(ListView):

@@ -23,8 +23,6 @@ from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
 from accounts.admin.recorded import ReadOnlyPage
 from accounts.rest.actors import actor_of
-from accounts.trail import audit
-from clusters.models import Cluster
 from monitoring.admin.filters import OpenFirst
 from monitoring.drift import actions as drift_actions
 from monitoring.drift import looks, words
@@ -185,9 +183,7 @@ class FindingPage(ReadOnlyPage[Finding]):
         """Ask a worker to look at every cluster. A new finding is shown a minute later, if it lasts."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        for cluster in Cluster.objects.all():
-            looks.want(cluster.pk)
-        audit.record(actor_of(request), "drift.look")
+        looks.want_all(actor_of(request))
         text = _(
             "The clusters are being checked. A new difference is shown after one minute: reload this page then."
         )

@@ -23,7 +23,7 @@ from accounts.rest.views import ListView, checked
 from monitoring.models import Finding, What
 from monitoring.models.drift import FINDING_IS_OPEN
 
-from . import actions, words
+from . import actions, looks, words
 
 STATES = {
     "open": FINDING_IS_OPEN,
@@ -96,6 +96,22 @@ class DriftView(ListView):
     )
     def get(self, request: Request) -> Response:
         return self.page()
+
+
+class LookView(APIView):
+    write_scope = Scope.ADMIN
+
+    @extend_schema(
+        summary=gettext_noop("Check all clusters now; a new difference is shown a minute later (admins)"),
+        request=None,
+        responses=answers({204: None}),
+    )
+    def post(self, request: Request) -> Response:
+        checked(EmptyBody, request)
+        actor = actor_of(request)
+        actor.require_whole_person()
+        looks.want_all(actor)
+        return Response(status=204)
 
 
 class FindingView(APIView):

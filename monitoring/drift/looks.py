@@ -13,7 +13,10 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from accounts.access import Actor
 from accounts.locks import alone
+from accounts.models import Scope
+from accounts.trail import audit
 from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Cluster
@@ -51,6 +54,14 @@ def want(cluster_id: UUID) -> None:
     """Look at the cluster as soon as a worker is free; look again if a look is under way."""
     Look.objects.update_or_create(cluster_id=cluster_id, defaults={"wanted_at": timezone.now()})
     transaction.on_commit(lambda: enqueue_look(cluster_id))
+
+
+def want_all(actor: Actor) -> None:
+    """Look at every cluster, because an admin asks."""
+    actor.require(Scope.ADMIN)
+    for cluster in Cluster.objects.all():
+        want(cluster.pk)
+    audit.record(actor, "drift.look")
 
 
 def enqueue_look(cluster_id: UUID) -> None:

@@ -22,7 +22,7 @@ from vitals.clock import is_near_now
 
 KIND = "bra"
 BY_PREFIX = "FROM monitoring_agenttoken AS row WHERE prefix = %s"
-_LONGEST_NAME = 80
+LONGEST_NAME = 80
 
 
 @transaction.atomic
@@ -30,7 +30,7 @@ def issue(actor: Actor | None, cluster: Cluster, name: str) -> tuple[AgentToken,
     """Return a new token and its secret, which cannot be shown again. Without an actor: by a command on the server."""
     if actor is not None:
         actor.require(Scope.ADMIN)
-    if not name.strip() or len(name) > _LONGEST_NAME:
+    if not name.strip() or len(name) > LONGEST_NAME:
         problem = _("Give it a name of 1 to 80 characters.")
         raise Invalid("invalid", problem, _("Change it and try again."), fields={"name": [problem]})
     prefix, secret = new_secret(KIND)

@@ -19,6 +19,7 @@ from storage.models import FilesPhase, FilesSession
 from tests.cast import make_cast
 from tests.portal.hostile import GOOD, everything, job, of, raw
 from tests.portal.hostile.configuration import CONFIGURATION
+from tests.portal.hostile.people import PEOPLE
 from tests.portal.hostile.storage import CONNECTION, STORAGE, adopt, connect, create
 from tests.shared.datasets import dataset
 from tests.shared.post_mortems.rows import make_post_mortem
@@ -85,7 +86,7 @@ ANNOUNCEMENTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 OF_ADMINS = (
     "volumes/adopt/", "announcements/", "configuration/", "clusters/", "pools/", "flavors/", "images/", "quotas/",
-    "limits/", "budgets/", "tenants/nothing/", "tenants/demo/?",
+    "limits/", "budgets/", "tenants/nothing/", "tenants/demo/?", "people/", "drift/", "admin-actions/", "agent-tokens/",
 )  # fmt: skip
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [
@@ -255,17 +256,10 @@ HOSTILE: list[tuple[str, str, Any]] = [
     ("DELETE", "workspaces/{id}/?delete_disk=perhaps", None),
     *(("POST", "estimate/", SIZED | sizes) for sizes in SIZES[:8]),
     *(("PATCH", "tenants/demo/members/bob/", {"role": role}) for role in ("king", "", None, 7, ["owner"])),
-    *(("POST", "service-accounts/", {"tenant": "demo", "name": "ci"} | change) for change in of(
-        {"name": ""}, {"name": "A b"}, {"name": "x" * 41}, {"name": "a\x00"}, {"name": None}, {"name": "a.b"},
-        {"role": "king"}, {"role": None}, {"tenant": "nowhere"}, {"tenant": None}, {"tenant": "a\x00"}, {"more": 1},
-    )),
-    *(("POST", "service-accounts/{service-account}/tokens/", {"name": "x", "scopes": ["read"]} | one) for one in of(
-        {"scopes": []}, {"scopes": ["admin"]}, {"scopes": "read"}, {"scopes": [7]}, {"days": 0}, {"days": 367},
-        {"days": True}, {"name": " "}, {"name": "a\x00"}, {"tenant": "second"},
-    )),
     *(("POST", "announcements/", {"text": "New GPUs"} | change) for change in ANNOUNCEMENTS),
     *(("POST", "tenants/demo/members/", {"username": name}) for name in of("", None, "no\x00body", "nobody", 7, [])),
     *STORAGE,
+    *PEOPLE,
     *CONFIGURATION,
 ]  # fmt: skip
 

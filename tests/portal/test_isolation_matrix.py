@@ -171,6 +171,7 @@ API: dict[str, dict[str, Row]] = {
     "clusters/": {"GET": ADMINS, "POST": made({"slug": "far", "name": "Far"})},
     "clusters/<slug:cluster>/": SETTINGS
     | {"PATCH": replace(ADMINS, body={"kubeconfig_path": "/x"}), "DELETE": IN_USE},
+    "clusters/<slug:cluster>/prove/": {"POST": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "nodes/": {"GET": ADMINS},
     "pools/": {"GET": EVERYBODY, "POST": made({"slug": "new", "name": "New", "cluster": "main"})},
     "pools/<slug:pool>/": SETTINGS | {"DELETE": IN_USE},
@@ -337,6 +338,12 @@ API: dict[str, dict[str, Row]] = {
     "nodes/<str:name>/uncordon/": {"POST": NO_CLUSTER},
     "nodes/<str:name>/drain/": {"POST": NO_CLUSTER},
     "drift/": {"GET": ADMINS},
+    "drift/look/": {"POST": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
+    "agent-tokens/": {
+        "GET": ADMINS,
+        "POST": replace(ADMINS, codes="403 403 403 403 201 403 403 403", body={"cluster": "main", "name": "new"}),
+    },
+    "agent-tokens/<uuid:id>/": {"DELETE": NO_FINDING},
     "drift/<uuid:id>/adopt/": {"POST": NO_FINDING},
     "drift/<uuid:id>/recreate/": {"POST": NO_FINDING},
     "drift/<uuid:id>/delete/": {"POST": NO_FINDING},

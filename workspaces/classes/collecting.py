@@ -39,7 +39,8 @@ from workspaces.state.story import add_event
 from .launching import require
 from .reading import phase_of
 
-MOST_BYTES, MOST_FILES, DEEPEST = 256 << 20, 2_000, 12  # of one person
+# Of one person. A link may lead anywhere: what cannot be read counts too.
+MOST_BYTES, MOST_FILES, MOST_FOLDERS, DEEPEST = 256 << 20, 2_000, 500, 12
 MOST_LISTING_BYTES = 4 << 20
 SILENCE_SECONDS = 20
 LONGEST_FOLDER, LONGEST_NAME = 200, 255
@@ -52,9 +53,9 @@ NOT_THERE = gettext_lazy("%(path)s: not there")
 TOO_MANY_NAMES = gettext_lazy("%(path)s: too many files")
 TOO_DEEP = gettext_lazy("%(path)s: too many folders in each other")
 NOT_READABLE = gettext_lazy("%(path)s: not readable")
-TOO_LARGE = gettext_lazy("%(path)s: left out, as it would be more than %(most)d MiB for one person")
+TOO_LARGE = gettext_lazy("%(path)s: left out, as it would be more than %(mib)d MiB for one person")
 CUT_SHORT = gettext_lazy("%(path)s: cut short, and filled with zeros")
-TOO_MANY_FILES = gettext_lazy("left out what comes after %(most)d files")
+TOO_MANY_FILES = gettext_lazy("left out what comes after %(files)d files")
 BROKE_OFF = gettext_lazy("the connection broke off")
 
 _under_way = Places(MOST_OF_PERSON)
@@ -221,19 +222,21 @@ class Reader:
 
     def __init__(self, source: Source, steps: list[str]) -> None:
         self._source, self._steps = source, steps
-        self._files, self._bytes = 0, 0
+        self._tried, self._files, self._bytes = 0, 0, 0
         self._left_out: list[tuple[Promise, dict[str, Any]]] = []
 
     def said(self) -> list[str]:
         """Return what was collected, in words of a log."""
         if self._source.why:
             return [self._source.why]
-        texts = [str(text) % values for text, values in self._left_out[:MOST_SAID]]
+        texts = [str(text) % values for text, values in self._left_out]
         found = {"files": self._files, "bytes": self._bytes}
         return [_("files: %(files)d, bytes: %(bytes)d") % found, *texts]
 
     def _note(self, text: Promise, path: str = "") -> None:
-        self._left_out.append((text, {"path": path or "/".join(self._steps)}))
+        if len(self._left_out) < MOST_SAID:
+            values = {"path": path or "/".join(self._steps), "files": MOST_FILES, "mib": MOST_BYTES >> 20}
+            self._left_out.append((text, values))
 
     async def pieces(self, folder: str) -> AsyncIterator[bytes]:
         """Yield the person's files as parts of a tar archive, below this folder."""
@@ -241,8 +244,9 @@ class Reader:
             return
         try:
             async for file in self._walk():
-                if self._files >= MOST_FILES:
-                    self._left_out.append((TOO_MANY_FILES, {"most": MOST_FILES}))
+                self._tried += 1
+                if self._tried > MOST_FILES:
+                    self._note(TOO_MANY_FILES)
                     return
                 async for piece in self._file(folder, file):
                     yield piece
@@ -256,7 +260,7 @@ class Reader:
         while folders:
             folder = folders.pop()
             seen += 1
-            entries = await self._listing(folder) if seen <= MOST_FILES else []
+            entries = await self._listing(folder) if seen <= MOST_FOLDERS else []
             for name, is_folder, modified in entries:
                 path = f"{folder}/{name}" if folder else name
                 if not is_folder:
@@ -290,7 +294,7 @@ class Reader:
                 self._note(NOT_READABLE, file.path)
                 return
             if self._bytes + size > MOST_BYTES:
-                self._left_out.append((TOO_LARGE, {"path": file.path, "most": MOST_BYTES >> 20}))
+                self._note(TOO_LARGE, file.path)
                 return
             self._files, self._bytes = self._files + 1, self._bytes + size
             yield header(f"{folder}/{file.path}", size, file.modified)

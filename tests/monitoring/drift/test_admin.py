@@ -137,8 +137,13 @@ def test_the_page_of_a_finding_shows_its_text_and_history(cast: Cast, client: Cl
 def test_findings_are_listed_and_dealt_with_over_rest(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = finding(cast, "changed", "Service", data={"fields": [FIELD]})
     finding(cast, "unwanted", name="over-one", resolved_at=timezone.now())
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(running, "ask", lambda name, **arguments: asked.append(arguments) or True)
+    asked: list[str] = []
+
+    def ask_worker(_name: str, *, verb: str, **_arguments: Any) -> bool:
+        asked.append(verb)
+        return True
+
+    monkeypatch.setattr(running, "ask", ask_worker)
     admin = script(cast.admin)
     [line] = ask(admin, "GET", "drift/?state=open").json()["results"]
     assert (line["id"], line["what"], line["cluster"]) == (str(changed.pk), "changed", "main")
@@ -151,5 +156,7 @@ def test_findings_are_listed_and_dealt_with_over_rest(cast: Cast, monkeypatch: p
         ("delete", {"with_data": True}),
     ):
         assert ask(admin, "POST", f"drift/{changed.pk}/{verb}/", body).status_code == 200
-    assert [one["verb"] for one in asked] == ["accept", "recreate", "delete", "delete_data"]
+    assert asked == ["accept", "recreate", "delete", "delete_data"]
     assert ask(admin, "POST", f"drift/{changed.pk}/delete/", {"with_data": "perhaps"}).status_code == 400
+    assert ask(admin, "POST", "drift/look/").status_code == 204
+    assert Look.objects.get().wanted_at

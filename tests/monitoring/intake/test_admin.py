@@ -12,7 +12,7 @@ from monitoring.intake import tokens
 from monitoring.models import AgentToken
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
-from tests.shared.clients import browser
+from tests.shared.clients import ask, browser, script
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/monitoring/agenttoken/"
@@ -39,6 +39,17 @@ def test_issues_a_token_whose_secret_is_shown_this_once(cast: Cast, admin: Clien
 def test_refuses_a_name_that_says_nothing(cast: Cast, admin: Client) -> None:
     admin.post(f"{LIST}add/", {"cluster": str(cast.cluster.pk), "name": "  "})
     assert AgentToken.objects.count() == 0
+
+
+def test_issues_and_revokes_over_rest(cast: Cast) -> None:
+    client = script(cast.admin)
+    made = ask(client, "POST", "agent-tokens/", {"cluster": "main", "name": "nodes"})
+    assert tokens.authenticate(made.json()["secret"]).cluster == cast.cluster
+    [line] = ask(client, "GET", "agent-tokens/").json()["results"]
+    assert (line["id"], "secret" in line) == (made.json()["id"], False)
+    assert ask(client, "DELETE", f"agent-tokens/{line['id']}/").status_code == 204
+    with pytest.raises(NotSignedIn):
+        tokens.authenticate(made.json()["secret"])
 
 
 def test_revokes_what_was_confirmed(cast: Cast, admin: Client) -> None:

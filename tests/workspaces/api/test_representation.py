@@ -58,6 +58,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
                 f"    HostKeyAlias berth-{workspace.pk}\n"
             ),
             "nickname": "berth-exp-1",
+            "known_hosts": f"berth-{workspace.pk} {workspace.secret.host_key_public}\n",
             "host_key_fingerprint": workspace.secret.host_key_fingerprint,
             "vscode": "vscode://vscode-remote/ssh-remote+jovyan@127.0.1.5:22/home/jovyan",
             "jump": None,

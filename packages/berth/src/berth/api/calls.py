@@ -12,6 +12,8 @@ from .shapes import (
     ActionBody,
     ActionsShape,
     AdoptBody,
+    AgentTokenShape,
+    AgentTokenWithSecretShape,
     AlertMemberShape,
     AlertShape,
     AnnouncementShape,
@@ -20,12 +22,14 @@ from .shapes import (
     AuditShape,
     BookingBody,
     BookingShape,
+    BudgetSettings,
     BudgetShape,
     ClassBody,
     ClassShape,
     ClassWithPeopleShape,
     CloneBody,
     CloseBody,
+    ClusterSettings,
     ClusterShape,
     ConnectionBody,
     ConnectionShape,
@@ -45,9 +49,11 @@ from .shapes import (
     FindingShape,
     FirstPasswordShape,
     Flavor,
+    FlavorSettings,
     FolderShape,
     FoundLineShape,
     IdleReportShape,
+    ImageSettings,
     ImageShape,
     JobBody,
     JobEventShape,
@@ -56,10 +62,12 @@ from .shapes import (
     KeepBody,
     LaunchBody,
     LineShape,
+    LogLimitSettings,
     MemberShape,
     MeShape,
     MetricsBody,
     MetricsShape,
+    NewAgentToken,
     NewAnnouncement,
     NewDeviceCode,
     NewFolder,
@@ -83,22 +91,33 @@ from .shapes import (
     PatchedAnnouncementChange,
     PatchedAppChangeBody,
     PatchedBookingChangeBody,
+    PatchedBudgetChanges,
     PatchedChangeBody,
     PatchedChangedRoute,
+    PatchedClusterChanges,
     PatchedConnectionChangeBody,
+    PatchedFlavorChanges,
+    PatchedImageChanges,
+    PatchedLogLimitChanges,
     PatchedMyPreferences,
     PatchedNewPath,
     PatchedNewRole,
     PatchedNoticePreferencesShape,
     PatchedPersonChange,
+    PatchedPoolChanges,
+    PatchedQuotaChanges,
     PatchedTemplateChange,
+    PatchedTenantChanges,
+    PatchedTenantLimitChanges,
     PatchedVolumeChangeBody,
     PersonShape,
     PipelineShape,
     Pool,
+    PoolSettings,
     PostMortemNoteBody,
     PostMortemNoteShape,
     PostMortemShape,
+    QuotaSettings,
     ReportedShape,
     RouteShape,
     ScheduleBody,
@@ -112,6 +131,8 @@ from .shapes import (
     SSHKeyShape,
     TemplateBody,
     TemplateShape,
+    TenantLimitSettings,
+    TenantSettings,
     TenantShape,
     TicketShape,
     TokenShape,
@@ -136,6 +157,27 @@ def admin_actions_retrieve() -> Call[ActionsShape]:
 def admin_actions_create(of: str, action: str, body: ActionBody) -> Call[EffectsShape]:
     """Preview an action of the admin's lists, or do it (admins)."""
     return Call("POST", f"admin-actions/{place(of)}/{place(action)}/", body=body)
+
+
+class AgentTokensListQuery(TypedDict, total=False):
+    cursor: str
+    limit: int
+    search: str
+
+
+def agent_tokens_list(**query: Unpack[AgentTokensListQuery]) -> Call[Page[AgentTokenShape]]:
+    """Tokens of nodes' agents (admins)."""
+    return Call("GET", "agent-tokens/", query=query)
+
+
+def agent_tokens_create(body: NewAgentToken) -> Call[AgentTokenWithSecretShape]:
+    """Create a token for the agents of a cluster; only this response contains its secret."""
+    return Call("POST", "agent-tokens/", body=body)
+
+
+def agent_tokens_destroy(id: str) -> Call[None]:
+    """Revoke a token of nodes' agents (admins)."""
+    return Call("DELETE", f"agent-tokens/{place(id)}/")
 
 
 def agent_health_create(body: dict[str, Any] | None = None) -> Call[None]:
@@ -345,6 +387,43 @@ def budgets_list(**query: Unpack[BudgetsListQuery]) -> Call[Page[BudgetShape]]:
     return Call("GET", "budgets/", query=query)
 
 
+def budgets_create(body: BudgetSettings) -> Call[BudgetSettings]:
+    """Create one (admins)."""
+    return Call("POST", "budgets/", body=body)
+
+
+def budgets_retrieve(slug: str) -> Call[BudgetSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"budgets/{place(slug)}/")
+
+
+def budgets_partial_update(slug: str, body: PatchedBudgetChanges | None = None) -> Call[BudgetSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"budgets/{place(slug)}/", body=body)
+
+
+def budgets_destroy(slug: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"budgets/{place(slug)}/")
+
+
+def budgets_of_person_retrieve(slug: str, username: str) -> Call[BudgetSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"budgets/{place(slug)}/{place(username)}/")
+
+
+def budgets_of_person_partial_update(
+    slug: str, username: str, body: PatchedBudgetChanges | None = None
+) -> Call[BudgetSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"budgets/{place(slug)}/{place(username)}/", body=body)
+
+
+def budgets_of_person_destroy(slug: str, username: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"budgets/{place(slug)}/{place(username)}/")
+
+
 class ClassLaunchesListQuery(TypedDict, total=False):
     booking: str
     cursor: str
@@ -406,6 +485,31 @@ class ClustersListQuery(TypedDict, total=False):
 def clusters_list(**query: Unpack[ClustersListQuery]) -> Call[Page[ClusterShape]]:
     """The clusters (admins)."""
     return Call("GET", "clusters/", query=query)
+
+
+def clusters_create(body: ClusterSettings) -> Call[ClusterSettings]:
+    """Create one (admins)."""
+    return Call("POST", "clusters/", body=body)
+
+
+def clusters_retrieve(cluster: str) -> Call[ClusterSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"clusters/{place(cluster)}/")
+
+
+def clusters_partial_update(cluster: str, body: PatchedClusterChanges | None = None) -> Call[ClusterSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"clusters/{place(cluster)}/", body=body)
+
+
+def clusters_destroy(cluster: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"clusters/{place(cluster)}/")
+
+
+def clusters_prove_create(cluster: str) -> Call[None]:
+    """Prove that the cluster keeps tenants apart; doctor shows the result (admins)."""
+    return Call("POST", f"clusters/{place(cluster)}/prove/")
 
 
 def configuration_retrieve() -> Call[str]:
@@ -483,6 +587,11 @@ def drift_list(**query: Unpack[DriftListQuery]) -> Call[Page[FindingShape]]:
     return Call("GET", "drift/", query=query)
 
 
+def drift_look_create() -> Call[None]:
+    """Check all clusters now; a new difference is shown a minute later (admins)."""
+    return Call("POST", "drift/look/")
+
+
 def drift_adopt_create(id: str) -> Call[FindingShape]:
     """Accept a change as it is (admins)."""
     return Call("POST", f"drift/{place(id)}/adopt/")
@@ -516,6 +625,26 @@ def flavors_list(**query: Unpack[FlavorsListQuery]) -> Call[Page[Flavor]]:
     return Call("GET", "flavors/", query=query)
 
 
+def flavors_create(body: FlavorSettings) -> Call[FlavorSettings]:
+    """Create one (admins)."""
+    return Call("POST", "flavors/", body=body)
+
+
+def flavors_retrieve(flavor: str) -> Call[FlavorSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"flavors/{place(flavor)}/")
+
+
+def flavors_partial_update(flavor: str, body: PatchedFlavorChanges | None = None) -> Call[FlavorSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"flavors/{place(flavor)}/", body=body)
+
+
+def flavors_destroy(flavor: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"flavors/{place(flavor)}/")
+
+
 class IdleReportRetrieveQuery(TypedDict, total=False):
     days: int
     minutes: int
@@ -537,6 +666,26 @@ class ImagesListQuery(TypedDict, total=False):
 def images_list(**query: Unpack[ImagesListQuery]) -> Call[Page[ImageShape]]:
     """Images for workspaces."""
     return Call("GET", "images/", query=query)
+
+
+def images_create(body: ImageSettings) -> Call[ImageSettings]:
+    """Create one (admins)."""
+    return Call("POST", "images/", body=body)
+
+
+def images_retrieve(image: str) -> Call[ImageSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"images/{place(image)}/")
+
+
+def images_partial_update(image: str, body: PatchedImageChanges | None = None) -> Call[ImageSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"images/{place(image)}/", body=body)
+
+
+def images_destroy(image: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"images/{place(image)}/")
 
 
 class JobsListQuery(TypedDict, total=False):
@@ -666,6 +815,72 @@ def jobs_retry_create(id: str) -> Call[JobShape]:
 def jobs_stop_rest_create(id: str, body: KeepBody | None = None) -> Call[JobShape]:
     """End the parts of a job that are not over, and keep some."""
     return Call("POST", f"jobs/{place(id)}/stop-rest/", body=body)
+
+
+class LimitsListQuery(TypedDict, total=False):
+    cursor: str
+    limit: int
+    search: str
+
+
+def limits_list(**query: Unpack[LimitsListQuery]) -> Call[Page[TenantLimitSettings]]:
+    """Settings of all (admins)."""
+    return Call("GET", "limits/", query=query)
+
+
+def limits_create(body: TenantLimitSettings) -> Call[TenantLimitSettings]:
+    """Create one (admins)."""
+    return Call("POST", "limits/", body=body)
+
+
+def limits_retrieve(slug: str) -> Call[TenantLimitSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"limits/{place(slug)}/")
+
+
+def limits_partial_update(
+    slug: str, body: PatchedTenantLimitChanges | None = None
+) -> Call[TenantLimitSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"limits/{place(slug)}/", body=body)
+
+
+def limits_destroy(slug: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"limits/{place(slug)}/")
+
+
+class LogLimitsListQuery(TypedDict, total=False):
+    cursor: str
+    limit: int
+    search: str
+
+
+def log_limits_list(**query: Unpack[LogLimitsListQuery]) -> Call[Page[LogLimitSettings]]:
+    """Settings of all (admins)."""
+    return Call("GET", "log-limits/", query=query)
+
+
+def log_limits_create(body: LogLimitSettings) -> Call[LogLimitSettings]:
+    """Create one (admins)."""
+    return Call("POST", "log-limits/", body=body)
+
+
+def log_limits_retrieve(slug: str) -> Call[LogLimitSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"log-limits/{place(slug)}/")
+
+
+def log_limits_partial_update(
+    slug: str, body: PatchedLogLimitChanges | None = None
+) -> Call[LogLimitSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"log-limits/{place(slug)}/", body=body)
+
+
+def log_limits_destroy(slug: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"log-limits/{place(slug)}/")
 
 
 LogsRetrieveQuery = TypedDict(
@@ -850,6 +1065,26 @@ def pools_list(**query: Unpack[PoolsListQuery]) -> Call[Page[Pool]]:
     return Call("GET", "pools/", query=query)
 
 
+def pools_create(body: PoolSettings) -> Call[PoolSettings]:
+    """Create one (admins)."""
+    return Call("POST", "pools/", body=body)
+
+
+def pools_retrieve(pool: str) -> Call[PoolSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"pools/{place(pool)}/")
+
+
+def pools_partial_update(pool: str, body: PatchedPoolChanges | None = None) -> Call[PoolSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"pools/{place(pool)}/", body=body)
+
+
+def pools_destroy(pool: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"pools/{place(pool)}/")
+
+
 class PostMortemsListQuery(TypedDict, total=False):
     cluster: str
     cursor: str
@@ -890,6 +1125,28 @@ class QuotasListQuery(TypedDict, total=False):
 def quotas_list(**query: Unpack[QuotasListQuery]) -> Call[PaginatedQuotaList]:
     """GPU quotas of your tenants by pool, with current use."""
     return Call("GET", "quotas/", query=query)
+
+
+def quotas_create(body: QuotaSettings) -> Call[QuotaSettings]:
+    """Create one (admins)."""
+    return Call("POST", "quotas/", body=body)
+
+
+def quotas_retrieve(slug: str, pool: str) -> Call[QuotaSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"quotas/{place(slug)}/{place(pool)}/")
+
+
+def quotas_partial_update(
+    slug: str, pool: str, body: PatchedQuotaChanges | None = None
+) -> Call[QuotaSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"quotas/{place(slug)}/{place(pool)}/", body=body)
+
+
+def quotas_destroy(slug: str, pool: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"quotas/{place(slug)}/{place(pool)}/")
 
 
 class ServiceAccountsListQuery(TypedDict, total=False):
@@ -1020,6 +1277,21 @@ def tenants_list(**query: Unpack[TenantsListQuery]) -> Call[Page[TenantShape]]:
 def tenants_create(body: NewTenant) -> Call[TenantShape]:
     """Create a tenant (admins)."""
     return Call("POST", "tenants/", body=body)
+
+
+def tenants_retrieve(slug: str) -> Call[TenantSettings]:
+    """Settings of one (admins)."""
+    return Call("GET", f"tenants/{place(slug)}/")
+
+
+def tenants_partial_update(slug: str, body: PatchedTenantChanges | None = None) -> Call[TenantSettings]:
+    """Change settings (admins)."""
+    return Call("PATCH", f"tenants/{place(slug)}/", body=body)
+
+
+def tenants_destroy(slug: str) -> Call[None]:
+    """Delete, if nothing uses it (admins)."""
+    return Call("DELETE", f"tenants/{place(slug)}/")
 
 
 class TenantsMembersListQuery(TypedDict, total=False):

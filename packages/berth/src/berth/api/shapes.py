@@ -53,6 +53,27 @@ class AfterShape(TypedDict):
     standing: Literal["waits", "met", "never"]
 
 
+class AgentTokenShape(TypedDict):
+    id: str
+    cluster: str
+    name: str
+    prefix: str
+    created_at: str
+    last_used_at: str | None
+    revoked_at: str | None
+
+
+class AgentTokenWithSecretShape(TypedDict):
+    id: str
+    cluster: str
+    name: str
+    prefix: str
+    created_at: str
+    last_used_at: str | None
+    revoked_at: str | None
+    secret: str
+
+
 class AlertMemberShape(TypedDict):
     code: str
     message: str
@@ -192,6 +213,13 @@ BookingShape = TypedDict(
 )
 
 
+class BudgetSettings(TypedDict):
+    tenant: str
+    user: NotRequired[str | None]
+    gpu_hours: float
+    grace_minutes: NotRequired[int]
+
+
 class BudgetShape(TypedDict):
     tenant: str
     user: str | None
@@ -283,6 +311,40 @@ class CloneBody(TypedDict):
 
 class CloseBody(TypedDict):
     why: NotRequired[str]
+
+
+class ClusterSettings(TypedDict):
+    kubeconfig: NotRequired[str | None]
+    without_isolation: NotRequired[bool]
+    slug: str
+    name: str
+    connection: NotRequired[Literal["in-cluster", "kubeconfig", "pasted"]]
+    kubeconfig_path: NotRequired[str]
+    context: NotRequired[str]
+    exposure: NotRequired[Literal["load-balancer", "node-port", "portal"]]
+    node_address: NotRequired[str]
+    ssh_service_port: NotRequired[int]
+    keeps_addresses: NotRequired[bool]
+    prometheus_url: NotRequired[str]
+    prometheus_token_path: NotRequired[str]
+    home_class: NotRequired[str]
+    home_mib: NotRequired[int]
+    disk_class: NotRequired[str]
+    dataset_class: NotRequired[str]
+    shared_classes: NotRequired[list[str]]
+    image_pull_secrets: NotRequired[list[str]]
+    validation_image: NotRequired[str]
+    files_image: NotRequired[str]
+    files_uid: NotRequired[int]
+    http_proxy: NotRequired[str]
+    https_proxy: NotRequired[str]
+    no_proxy: NotRequired[str]
+    pod_cidrs: NotRequired[list[str]]
+    service_cidrs: NotRequired[list[str]]
+    api_cidrs: NotRequired[list[str]]
+    denied_cidrs: NotRequired[list[str]]
+    allowed_cidrs: NotRequired[list[str]]
+    metrics_namespace: NotRequired[str]
 
 
 class ClusterShape(TypedDict):
@@ -550,6 +612,15 @@ class Flavor(TypedDict):
     memory_mib: int
 
 
+class FlavorSettings(TypedDict):
+    gpus: NotRequired[float]
+    cpu: float
+    slug: str
+    name: str
+    pool: str
+    memory_mib: int
+
+
 class FolderShape(TypedDict):
     entries: list[EntryShape]
     next: str | None
@@ -614,6 +685,26 @@ class IdleShape(TypedDict):
     since: str | None
     stops_at: str | None
     busy_by: list[str]
+
+
+class ImageSettings(TypedDict):
+    slug: str
+    name: str
+    description: NotRequired[str]
+    reference: str
+    version: NotRequired[str]
+    cuda_version: NotRequired[str]
+    frameworks: NotRequired[str]
+    least_driver: NotRequired[str]
+    offers_jupyter: NotRequired[bool]
+    offers_ssh: NotRequired[bool]
+    has_code_server: NotRequired[bool]
+    uid: NotRequired[int]
+    gid: NotRequired[int]
+    username: NotRequired[str]
+    home: NotRequired[str]
+    shell: NotRequired[str]
+    is_active: NotRequired[bool]
 
 
 class ImageShape(TypedDict):
@@ -828,6 +919,12 @@ class LineShape(TypedDict):
     after: str
 
 
+class LogLimitSettings(TypedDict):
+    tenant: str
+    days: NotRequired[int | None]
+    size_mib: NotRequired[int | None]
+
+
 class MeShape(TypedDict):
     username: str
     email: str
@@ -876,6 +973,11 @@ class MyTenantShape(TypedDict):
     slug: str
     name: str
     role: Literal["owner", "member", "viewer"]
+
+
+class NewAgentToken(TypedDict):
+    cluster: str
+    name: str
 
 
 class NewAnnouncement(TypedDict):
@@ -1079,6 +1181,11 @@ PatchedBookingChangeBody = TypedDict(
 )
 
 
+class PatchedBudgetChanges(TypedDict):
+    gpu_hours: NotRequired[float]
+    grace_minutes: NotRequired[int]
+
+
 class PatchedChangeBody(TypedDict):
     flavor: NotRequired[str]
     pool: NotRequired[str]
@@ -1115,12 +1222,77 @@ class PatchedChangedRoute(TypedDict):
     may_reach_inside: NotRequired[bool]
 
 
+class PatchedClusterChanges(TypedDict):
+    kubeconfig: NotRequired[str | None]
+    without_isolation: NotRequired[bool]
+    name: NotRequired[str]
+    connection: NotRequired[Literal["in-cluster", "kubeconfig", "pasted"]]
+    kubeconfig_path: NotRequired[str]
+    context: NotRequired[str]
+    exposure: NotRequired[Literal["load-balancer", "node-port", "portal"]]
+    node_address: NotRequired[str]
+    ssh_service_port: NotRequired[int]
+    keeps_addresses: NotRequired[bool]
+    prometheus_url: NotRequired[str]
+    prometheus_token_path: NotRequired[str]
+    home_class: NotRequired[str]
+    home_mib: NotRequired[int]
+    disk_class: NotRequired[str]
+    dataset_class: NotRequired[str]
+    shared_classes: NotRequired[list[str]]
+    image_pull_secrets: NotRequired[list[str]]
+    validation_image: NotRequired[str]
+    files_image: NotRequired[str]
+    files_uid: NotRequired[int]
+    http_proxy: NotRequired[str]
+    https_proxy: NotRequired[str]
+    no_proxy: NotRequired[str]
+    pod_cidrs: NotRequired[list[str]]
+    service_cidrs: NotRequired[list[str]]
+    api_cidrs: NotRequired[list[str]]
+    denied_cidrs: NotRequired[list[str]]
+    allowed_cidrs: NotRequired[list[str]]
+    metrics_namespace: NotRequired[str]
+
+
 class PatchedConnectionChangeBody(TypedDict):
     name: NotRequired[str]
     endpoint: NotRequired[str]
     bucket: NotRequired[str]
     access_key: NotRequired[str]
     secret_key: NotRequired[str]
+
+
+class PatchedFlavorChanges(TypedDict):
+    gpus: NotRequired[float]
+    cpu: NotRequired[float]
+    name: NotRequired[str]
+    pool: NotRequired[str]
+    memory_mib: NotRequired[int]
+
+
+class PatchedImageChanges(TypedDict):
+    name: NotRequired[str]
+    description: NotRequired[str]
+    reference: NotRequired[str]
+    version: NotRequired[str]
+    cuda_version: NotRequired[str]
+    frameworks: NotRequired[str]
+    least_driver: NotRequired[str]
+    offers_jupyter: NotRequired[bool]
+    offers_ssh: NotRequired[bool]
+    has_code_server: NotRequired[bool]
+    uid: NotRequired[int]
+    gid: NotRequired[int]
+    username: NotRequired[str]
+    home: NotRequired[str]
+    shell: NotRequired[str]
+    is_active: NotRequired[bool]
+
+
+class PatchedLogLimitChanges(TypedDict):
+    days: NotRequired[int | None]
+    size_mib: NotRequired[int | None]
 
 
 class PatchedMyPreferences(TypedDict):
@@ -1149,9 +1321,63 @@ class PatchedPersonChange(TypedDict):
     is_admin: NotRequired[bool]
 
 
+class PatchedPoolChanges(TypedDict):
+    name: NotRequired[str]
+    cluster: NotRequired[str]
+    match_product: NotRequired[str]
+    match_gpu_memory_mib: NotRequired[int | None]
+    match_compute_capability: NotRequired[str]
+    match_ecc: NotRequired[bool | None]
+    node_labels: NotRequired[dict[str, Any]]
+    tolerations: NotRequired[list[Any]]
+    sharing: NotRequired[Literal["exclusive", "mig", "time-slicing", "mps", "hami", "gpu-manager"]]
+    resource_name: NotRequired[str]
+    units_per_gpu: NotRequired[int]
+    mig_profile: NotRequired[str]
+    one_unit_each: NotRequired[bool]
+    gpu_product: NotRequired[str]
+    gpu_memory_mib: NotRequired[int | None]
+    unit_memory_mib: NotRequired[int | None]
+    compute_capability: NotRequired[str]
+    ecc: NotRequired[bool | None]
+    weight: NotRequired[float]
+    runtime_class: NotRequired[str]
+    extra_resources: NotRequired[dict[str, Any]]
+    image_pull_secrets: NotRequired[list[Any]]
+    driver_path: NotRequired[str]
+    cpu_overcommit: NotRequired[float]
+    memory_overcommit: NotRequired[float]
+    is_open: NotRequired[bool]
+
+
+class PatchedQuotaChanges(TypedDict):
+    nominal_gpus: NotRequired[int]
+    borrowing_limit_gpus: NotRequired[int]
+    weight: NotRequired[int]
+
+
 class PatchedTemplateChange(TypedDict):
     name: NotRequired[str]
     launch: NotRequired[TemplateLaunch]
+
+
+class PatchedTenantChanges(TypedDict):
+    name: NotRequired[str]
+
+
+class PatchedTenantLimitChanges(TypedDict):
+    cpu_millicores: NotRequired[int | None]
+    memory_mib: NotRequired[int | None]
+    workspaces: NotRequired[int | None]
+    storage_mib: NotRequired[int | None]
+    homes_mib: NotRequired[int | None]
+    disks_mib: NotRequired[int | None]
+    datasets_mib: NotRequired[int | None]
+    longest_runtime_minutes: NotRequired[int | None]
+    person_gpus: NotRequired[int | None]
+    person_workspaces: NotRequired[int | None]
+    person_storage_mib: NotRequired[int | None]
+    image_prefixes: NotRequired[str]
 
 
 class PatchedVolumeChangeBody(TypedDict):
@@ -1261,6 +1487,36 @@ class PoolOut(TypedDict):
     broken_gpus: float
 
 
+class PoolSettings(TypedDict):
+    slug: str
+    name: str
+    cluster: str
+    match_product: NotRequired[str]
+    match_gpu_memory_mib: NotRequired[int | None]
+    match_compute_capability: NotRequired[str]
+    match_ecc: NotRequired[bool | None]
+    node_labels: NotRequired[dict[str, Any]]
+    tolerations: NotRequired[list[Any]]
+    sharing: NotRequired[Literal["exclusive", "mig", "time-slicing", "mps", "hami", "gpu-manager"]]
+    resource_name: NotRequired[str]
+    units_per_gpu: NotRequired[int]
+    mig_profile: NotRequired[str]
+    one_unit_each: NotRequired[bool]
+    gpu_product: NotRequired[str]
+    gpu_memory_mib: NotRequired[int | None]
+    unit_memory_mib: NotRequired[int | None]
+    compute_capability: NotRequired[str]
+    ecc: NotRequired[bool | None]
+    weight: NotRequired[float]
+    runtime_class: NotRequired[str]
+    extra_resources: NotRequired[dict[str, Any]]
+    image_pull_secrets: NotRequired[list[Any]]
+    driver_path: NotRequired[str]
+    cpu_overcommit: NotRequired[float]
+    memory_overcommit: NotRequired[float]
+    is_open: NotRequired[bool]
+
+
 class PostMortemNoteBody(TypedDict):
     text: str
 
@@ -1344,6 +1600,14 @@ class Quota(TypedDict):
     limit_gpus: float
     weight: int
     longest_runtime_minutes: int | None
+
+
+class QuotaSettings(TypedDict):
+    tenant: str
+    pool: str
+    nominal_gpus: NotRequired[int]
+    borrowing_limit_gpus: NotRequired[int]
+    weight: NotRequired[int]
 
 
 class RankShape(TypedDict):
@@ -1542,6 +1806,27 @@ class TemplateShape(TypedDict):
     created_by: NotRequired[str | None]
     created_at: str
     changed_at: str
+
+
+class TenantLimitSettings(TypedDict):
+    tenant: str
+    cpu_millicores: NotRequired[int | None]
+    memory_mib: NotRequired[int | None]
+    workspaces: NotRequired[int | None]
+    storage_mib: NotRequired[int | None]
+    homes_mib: NotRequired[int | None]
+    disks_mib: NotRequired[int | None]
+    datasets_mib: NotRequired[int | None]
+    longest_runtime_minutes: NotRequired[int | None]
+    person_gpus: NotRequired[int | None]
+    person_workspaces: NotRequired[int | None]
+    person_storage_mib: NotRequired[int | None]
+    image_prefixes: NotRequired[str]
+
+
+class TenantSettings(TypedDict):
+    slug: str
+    name: str
 
 
 class TenantShape(TypedDict):

@@ -18,7 +18,7 @@ from portal.up.plan import REPOSITORY
 from tests.e2e.stack import Stack, running, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
-MUCH_MIB = 64
+MUCH_MIB = 16
 COUNTING = "import time\nfor number in range(1, 10**6):\n    print(f'line {number}', flush=True)\n    time.sleep(0.2)"
 
 

@@ -1,0 +1,64 @@
+"""Everything that a form of a page changes has a request of the API, and the table about it is complete."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.contrib import admin
+from django.test import RequestFactory
+from typer.main import get_command
+
+from accounts.models import User
+from berth.cli.main import app
+from portal.admin.api import actions
+from tests.portal import parity
+from tests.portal.addresses import ALL
+from tests.portal.test_isolation_matrix import NO_SUCH_METHOD
+from tests.portal.test_isolation_matrix import PAGES as MATRIX
+
+OF_DJANGO = ("_changelist", "_add", "_change", "_history", "_delete", "_autocomplete", "_password_change")
+API = {address.name.removeprefix("api/v1/"): address.methods for address in ALL if "api/v1/" in address.name}
+
+
+def test_every_page_with_a_form_is_in_the_table() -> None:
+    with_form = {name for name, (_get, post) in MATRIX.items() if post not in ("", NO_SUCH_METHOD)}
+    assert set(parity.PAGES) == with_form
+
+
+def test_every_change_in_the_admin_is_in_the_table() -> None:
+    request = RequestFactory().get("/")
+    request.user = User(is_staff=True)
+    found = {f"{kind} {name}" for kind, name in actions()}
+    for model, page in admin.site._registry.items():
+        kind = model._meta.label_lower
+        verbs = [
+            verb for verb in ("add", "change", "delete") if getattr(page, f"has_{verb}_permission")(request)
+        ]
+        plain = [action for action in page.actions or () if isinstance(action, str)]
+        own = [url.name for url in page.get_urls() if url.name and not url.name.endswith(OF_DJANGO)]
+        found |= {f"{kind} {name}" for name in (*verbs, *plain, *own)}
+    assert set(parity.ADMIN) | set(parity.PREVIEWED) == found
+    assert set(parity.PREVIEWED) <= {f"{kind} {name}" for kind, name in actions()}
+
+
+def test_every_request_of_the_table_is_one_of_the_api() -> None:
+    for name, row in (parity.PAGES | parity.ADMIN).items():
+        assert bool(row.requests) != bool(row.why), name
+        for request in row.requests:
+            method, _space, path = request.partition(" ")
+            assert method in API.get(path, ()), (name, request)
+
+
+def test_every_command_of_the_table_is_one_of_berth() -> None:
+    for command in {row.berth for row in parity.rows().values()}:
+        for names in command.removeprefix("berth ").split(", "):
+            group: Any = get_command(app)
+            for name in names.split():
+                group = group.commands.get(name)
+                assert group is not None, command
+
+
+def test_the_page_about_it_is_written_from_the_table() -> None:
+    assert parity.PAGE.read_text() == parity.text(), "run .venv/bin/python -m tests.portal.parity"
+    assert not re.search(r"\| *\|", parity.text())
