@@ -1,6 +1,7 @@
 from django.urls import include, path
 
-from accounts import views, views_device
+from accounts import views
+from accounts.sign_on import views_device
 from accounts.trail import views_audit
 
 urlpatterns = [

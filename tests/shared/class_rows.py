@@ -1,11 +1,17 @@
-"""A class launch as rows: one person with a workspace, others without, for each reason."""
+"""Class launches as rows, with people for each reason to have no workspace, and bookings for them."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 from django.utils import timezone
 
+from quotas.models import Booking
 from tests.cast import Cast
-from workspaces.models import ClassLaunch, Seat, Workspace
+from workspaces.models import ClassLaunch, Seat, Template, Workspace
+
+LAUNCH: dict[str, Any] = {"image": "jupyter", "flavor": "a100-1", "max_runtime_minutes": 90}
 
 
 def make_class(cast: Cast, *workspaces: Workspace) -> ClassLaunch:
@@ -13,7 +19,8 @@ def make_class(cast: Cast, *workspaces: Workspace) -> ClassLaunch:
     row = ClassLaunch.objects.create(
         tenant=cast.demo,
         name="week 3",
-        body={"image": "jupyter", "flavor": "a100-1"},
+        template=Template.objects.create(tenant=cast.demo, name="Course week 3", body=LAUNCH),
+        body=LAUNCH,
         by=cast.alice.user,
         at_sign_in=True,
     )
@@ -32,3 +39,11 @@ def make_class(cast: Cast, *workspaces: Workspace) -> ClassLaunch:
         ]
     )
     return row
+
+
+def make_booking(cast: Cast, begins: timedelta, **values: Any) -> Booking:
+    """Make a booking of demo that begins so much later, and lasts two hours."""
+    now = timezone.now()
+    of = {"pool": cast.pool, "tenant": cast.demo, "created_by": cast.alice.user, "title": "week 3"}
+    of |= {"starts_at": now + begins, "ends_at": now + begins + timedelta(hours=2), "units_each": 1}
+    return Booking.objects.create(**(of | values))

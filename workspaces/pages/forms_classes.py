@@ -71,6 +71,7 @@ class ClassForm(PeopleForm):
     template = TemplateField(
         Template.objects.none(),
         label=_("Template"),
+        empty_label=None,
         help_text=_("What each person gets. Fill in the launch form and save it as a template."),
     )
     name = forms.CharField(

@@ -61,7 +61,9 @@ def terminal(tmp_path: Path, live_server: Any, monkeypatch: pytest.MonkeyPatch) 
     return Terminal(tmp_path, live_server.url, monkeypatch)
 
 
-def test_a_token_is_checked_stored_for_its_user_alone_and_forgotten(terminal: Terminal, cast: Cast) -> None:
+def test_a_token_is_checked_stored_for_its_user_alone_and_forgotten(
+    terminal: Terminal, cast: Cast, settings: Any
+) -> None:
     assert "berth login" in terminal("ls", code=4).stderr
     terminal("login", terminal.address, "--with-token", input="brt_wrong\n", code=4)
     stored = terminal.folder / "berth" / "sites.json"
@@ -69,6 +71,8 @@ def test_a_token_is_checked_stored_for_its_user_alone_and_forgotten(terminal: Te
     terminal.signs_in(cast)
     assert (stored.stat().st_mode & 0o777, stored.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert terminal.json("whoami")["username"] == "alice"
+    settings.VERSION = "9.9.9"
+    assert "the server is Berth 9.9.9" in terminal("whoami").stderr
     assert terminal("api", "GET", "me/").stdout == terminal("api", "get", "/api/v1/me/").stdout
     terminal("logout")
     terminal("whoami", code=4)

@@ -14,6 +14,7 @@ from accounts.models import AuditEntry
 from quotas.models import Booking, Claim
 from storage.models import Mount, Volume
 from tests.cast import Cast
+from tests.shared.class_rows import LAUNCH, make_booking
 from tests.shared.clients import ask, browser, script
 from tests.shared.workspace_rows import make_workspace
 from workspaces.classes import launching
@@ -22,7 +23,6 @@ from workspaces.runs import lifecycle
 
 pytestmark = pytest.mark.django_db
 
-LAUNCH = {"image": "jupyter", "flavor": "a100-1", "max_runtime_minutes": 90}
 CLASS = {"tenant": "demo", "name": "week-3", "launch": LAUNCH, "people": ["bob"]}
 
 
@@ -37,13 +37,6 @@ def said(body: Any) -> dict[str, str]:
     return {
         one["person"]: one["problem"]["code"] if one["problem"] else one["phase"] for one in body["people"]
     }
-
-
-def make_booking(cast: Cast, begins: timedelta, **values: Any) -> Booking:
-    now = timezone.now()
-    of = {"pool": cast.pool, "tenant": cast.demo, "created_by": cast.alice.user, "title": "week 3"}
-    of |= {"starts_at": now + begins, "ends_at": now + begins + timedelta(hours=2), "units_each": 1}
-    return Booking.objects.create(**(of | values))
 
 
 def test_each_person_gets_a_workspace_or_a_reason_and_a_repeated_request_makes_nothing_twice(

@@ -34,8 +34,8 @@ def test_a_listing_is_read_as_far_as_its_names_are_safe() -> None:
     listing = [{"name": name, "type": "file", "last_modified": "2026-11-28T09:00:00Z"} for name in NAMES]
     found = collecting.entries_of({"content": [*listing, "x", {"type": "file"}]})
     assert [name for name, _is_folder, _at in found] == ["a.txt", "deep"]
-    for odd in (None, [], {"content": 7}, {"content": [{"name": "a", "last_modified": "9999999"}]}):
-        collecting.entries_of(odd)
+    odd: list[Any] = [None, [], {"content": 7}, {"content": [{"name": "a", "last_modified": "9999999"}]}]
+    assert [len(collecting.entries_of(body)) for body in odd] == [0, 0, 0, 1]
 
 
 def jupyter_of(token: str) -> web.Application:

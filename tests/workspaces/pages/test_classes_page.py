@@ -7,10 +7,9 @@ from datetime import timedelta
 import pytest
 
 from tests.cast import Cast
-from tests.shared.class_rows import make_class
+from tests.shared.class_rows import LAUNCH, make_booking, make_class
 from tests.shared.clients import browser
 from tests.shared.workspace_rows import make_workspace
-from tests.workspaces.classes.test_class_launches import LAUNCH, make_booking
 from tests.workspaces.reading import words
 from workspaces.models import ClassLaunch, Phase, Template, Workspace
 
