@@ -1,6 +1,6 @@
 """What each form of a page does, by the API and by `berth`. `docs/development/parity.md` is written from these tables.
 
-`.venv/bin/python -m tests.portal.parity` writes the page anew; `test_parity.py` says when that is needed.
+`.venv/bin/python -m tests.portal.parity.table` writes the page anew; `test_parity.py` says when that is needed.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "development" / "parity.md"
+PAGE = Path(__file__).parents[3] / "docs" / "development" / "parity.md"
 HEAD = """# What pages do, by the API and by `berth`
 
-Written by `python -m tests.portal.parity`; a test compares it with the URL map. Every address whose form changes
+Written by `python -m tests.portal.parity.table`; a test compares it with the URL map. Every address whose form changes
 something is here, with the requests of the [API](../api.md) that do the same by the same use case, and the command of
 `berth`. `berth api` sends any request, as `curl` does. A page without a request says why.
 """
