@@ -15,7 +15,7 @@ from accounts.trail import audit
 from workspaces.models import ClassLaunch, Desired, Workspace
 from workspaces.runs import lifecycle, lifetime
 
-from .launching import require
+from .launching import alone, require
 
 Refused = dict[UUID, Refusal]  # by workspace
 
@@ -38,6 +38,7 @@ def stop(actor: Actor, row: ClassLaunch) -> Refused:
     """Stop all that run or wait; files stay. Nothing more is launched until the class is launched again."""
     require(actor, row.tenant)
     with transaction.atomic():
+        alone(row.tenant)  # a launch that is under way ends first, and is stopped too
         ClassLaunch.objects.filter(pk=row.pk, stopped_at=None).update(stopped_at=timezone.now())
         audit.record(actor, "class.stop", target=row, tenant=row.tenant)
     row.refresh_from_db(fields=["stopped_at"])
@@ -56,6 +57,7 @@ def delete(actor: Actor, row: ClassLaunch) -> None:
     """Forget the class. Its workspaces stay; a class of its name can be launched anew."""
     require(actor, row.tenant)
     with transaction.atomic():
+        alone(row.tenant)
         audit.record(actor, "class.delete", target=row, tenant=row.tenant)
         row.delete()
 

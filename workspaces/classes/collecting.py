@@ -6,11 +6,14 @@ file of the archive names what was left out.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import monotonic
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -39,10 +42,16 @@ from workspaces.state.story import add_event
 from .launching import require
 from .reading import phase_of
 
+log = logging.getLogger(__name__)
+
 # Of one person. A link may lead anywhere: what cannot be read counts too.
 MOST_BYTES, MOST_FILES, MOST_FOLDERS, DEEPEST = 256 << 20, 2_000, 500, 12
-MOST_LISTING_BYTES = 4 << 20
+MOST_LISTING_BYTES, MOST_LISTED_BYTES = 1 << 20, 4 << 20  # of one folder; of all
+MOST_NAMES = MOST_FILES + MOST_FOLDERS  # of one folder
 SILENCE_SECONDS = 20
+# How long a person's server may be waited for: so long, and what it sends at this pace beside.
+SECONDS_OF_PERSON, SLOWEST_BYTES_PER_SECOND = 60, 1 << 20
+SECONDS_OF_ARCHIVE = 2 * 60 * 60
 LONGEST_FOLDER, LONGEST_NAME = 200, 255
 MOST_OF_PERSON = 2  # archives under way, in this process
 BLOCK = tarfile.BLOCKSIZE
@@ -56,7 +65,11 @@ NOT_READABLE = gettext_lazy("%(path)s: not readable")
 TOO_LARGE = gettext_lazy("%(path)s: left out, as it would be more than %(mib)d MiB for one person")
 CUT_SHORT = gettext_lazy("%(path)s: cut short, and filled with zeros")
 TOO_MANY_FILES = gettext_lazy("left out what comes after %(files)d files")
+TOO_MANY_FOLDERS = gettext_lazy("left out what comes after %(folders)d folders")
+TOOK_TOO_LONG = gettext_lazy("not collected: the archive took too long")
 BROKE_OFF = gettext_lazy("the connection broke off")
+
+EXPECTED = (aiohttp.ClientError, OSError, TimeoutError)
 
 _under_way = Places(MOST_OF_PERSON)
 
@@ -112,11 +125,18 @@ def entries_of(body: Any) -> list[tuple[str, bool, float]]:
     """Return the names in a listing of Jupyter's contents API, each with True for a folder, and its time."""
     content = body.get("content") if isinstance(body, dict) else None
     found = []
-    for one in content if isinstance(content, list) else []:
+    for one in content[:MOST_NAMES] if isinstance(content, list) else []:
         name, kind = (one.get("name"), one.get("type")) if isinstance(one, dict) else (None, None)
         if isinstance(name, str) and is_safe(name):
             found.append((name, kind == "directory", _time_of(one.get("last_modified"))))
     return sorted(found)
+
+
+def _entries_in(body: bytes) -> list[tuple[str, bool, float]]:
+    try:
+        return entries_of(json.loads(body))
+    except (ValueError, RecursionError):
+        return []
 
 
 def _time_of(text: Any) -> float:
@@ -183,7 +203,12 @@ class Archive:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
+            until = monotonic() + SECONDS_OF_ARCHIVE
             for number, source in enumerate(self._sources, start=1):
+                if source.address and monotonic() > until:
+                    with override(self._language):
+                        self._report.append(f"{source.person}: {TOOK_TOO_LONG}")
+                    continue
                 if source.address and not await database_sync_to_async(self._allow)(source):
                     return
                 reader = Reader(source, self._steps)
@@ -223,6 +248,7 @@ class Reader:
     def __init__(self, source: Source, steps: list[str]) -> None:
         self._source, self._steps = source, steps
         self._tried, self._files, self._bytes = 0, 0, 0
+        self._listed, self._came, self._waited = 0, 0, 0.0
         self._left_out: list[tuple[Promise, dict[str, Any]]] = []
 
     def said(self) -> list[str]:
@@ -235,11 +261,11 @@ class Reader:
 
     def _note(self, text: Promise, path: str = "") -> None:
         if len(self._left_out) < MOST_SAID:
-            values = {"path": path or "/".join(self._steps), "files": MOST_FILES, "mib": MOST_BYTES >> 20}
-            self._left_out.append((text, values))
+            values = {"path": path or "/".join(self._steps), "mib": MOST_BYTES >> 20}
+            self._left_out.append((text, values | {"files": MOST_FILES, "folders": MOST_FOLDERS}))
 
     async def pieces(self, folder: str) -> AsyncIterator[bytes]:
-        """Yield the person's files as parts of a tar archive, below this folder."""
+        """Yield the person's files as parts of a tar archive, below this folder. Whatever they send, it goes on."""
         if not self._source.address:
             return
         try:
@@ -250,45 +276,49 @@ class Reader:
                     return
                 async for piece in self._file(folder, file):
                     yield piece
-        except (aiohttp.ClientError, OSError, TimeoutError):
+        except EXPECTED:
+            self._note(BROKE_OFF)
+        except Exception:
+            log.exception("the folder of workspace %s could not be read", self._source.workspace)
             self._note(BROKE_OFF)
 
     async def _walk(self) -> AsyncIterator[File]:
         """Yield the files below the folder, by name."""
         folders = [""]
-        seen = 0
+        seen = 1
         while folders:
             folder = folders.pop()
-            seen += 1
-            entries = await self._listing(folder) if seen <= MOST_FOLDERS else []
-            for name, is_folder, modified in entries:
+            for name, is_folder, modified in await self._listing(folder):
                 path = f"{folder}/{name}" if folder else name
                 if not is_folder:
                     yield File(path, modified)
-                elif path.count("/") < DEEPEST:
-                    folders.append(path)
-                else:
+                elif path.count("/") >= DEEPEST:
                     self._note(TOO_DEEP, path)
+                elif seen < MOST_FOLDERS:
+                    seen += 1
+                    folders.append(path)
+                elif seen == MOST_FOLDERS:
+                    seen += 1
+                    self._left_out.insert(0, (TOO_MANY_FOLDERS, {"folders": MOST_FOLDERS}))
 
     async def _listing(self, folder: str) -> list[tuple[str, bool, float]]:
-        async with self._get("api/contents", folder, {"content": "1", "type": "directory"}) as given:
+        query = {"content": "1", "type": "directory"}
+        async with await self._in_time(self._get("api/contents", folder, query)) as given:
             if given.status != 200:
                 self._note(NOT_THERE, folder)
                 return []
             body = b""
-            async for piece in given.content.iter_any():
+            while piece := await self._in_time(given.content.readany()):
                 body += piece
-                if len(body) > MOST_LISTING_BYTES:
+                self._listed += len(piece)
+                if len(body) > MOST_LISTING_BYTES or self._listed > MOST_LISTED_BYTES:
                     self._note(TOO_MANY_NAMES, folder)
                     return []
-        try:
-            return entries_of(json.loads(body))
-        except ValueError:
-            return []
+        return await asyncio.to_thread(_entries_in, body)
 
     async def _file(self, folder: str, file: File) -> AsyncIterator[bytes]:
         """Yield one file. What a broken connection left out is filled with zeros, and named."""
-        async with self._get("files", file.path, {}) as given:
+        async with await self._in_time(self._get("files", file.path, {})) as given:
             size = given.content_length
             if given.status != 200 or size is None:
                 self._note(NOT_READABLE, file.path)
@@ -300,14 +330,28 @@ class Reader:
             yield header(f"{folder}/{file.path}", size, file.modified)
             sent = 0
             try:
-                async for piece in given.content.iter_any():
-                    yield piece[: size - sent]
-                    sent += len(piece)
-            except (aiohttp.ClientError, OSError, TimeoutError):
+                while sent < size and (piece := await self._in_time(given.content.readany())):
+                    piece = piece[: size - sent]
+                    self._came, sent = self._came + len(piece), sent + len(piece)
+                    yield piece
+            except EXPECTED:
+                self._note(CUT_SHORT, file.path)
+            except Exception:
+                log.exception("a file of workspace %s could not be read", self._source.workspace)
                 self._note(CUT_SHORT, file.path)
             for begin in range(sent, size, 1 << 16):
                 yield bytes(min(1 << 16, size - begin))
             yield padding(size)
+
+    async def _in_time(self, coming: Awaitable[Any]) -> Any:
+        """Wait for the person's server. Raise a TimeoutError once it took too long in all."""
+        begun = monotonic()
+        left = SECONDS_OF_PERSON + self._came / SLOWEST_BYTES_PER_SECOND - self._waited
+        try:
+            async with asyncio.timeout(left):
+                return await coming
+        finally:
+            self._waited += monotonic() - begun
 
     def _get(self, way: str, path: str, query: dict[str, str]) -> Any:
         steps = [*self._steps, *(path.split("/") if path else [])]

@@ -20,7 +20,7 @@ from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, require_owner, role_in
-from accounts.announcements.showing import refuse_in_maintenance
+from accounts.announcements.showing import maintenance, refuse_in_maintenance
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere, Refusal
 from accounts.locks import for_change, locked, one_at_a_time
 from accounts.models import Membership, Role, Scope, Tenant, User
@@ -63,7 +63,7 @@ def put(actor: Actor, wish: ClassWish) -> ClassLaunch:
     require(actor, wish.tenant)
     refuse_in_maintenance(actor)
     with transaction.atomic():
-        _alone(wish.tenant)
+        alone(wish.tenant)
         row = ClassLaunch.objects.filter(tenant=wish.tenant, name=wish.name).first()
         row = _again(row, wish) if row else _new(actor, wish)
         row.by, row.stopped_at = actor.user, None
@@ -84,7 +84,7 @@ def require(actor: Actor, tenant: Tenant) -> None:
     actor.require(Scope.WORKSPACES)
 
 
-def _alone(tenant: Tenant) -> None:
+def alone(tenant: Tenant) -> None:
     """Let one request or tick at a time change the classes of the tenant."""
     one_at_a_time(f"classes {tenant.pk}")
 
@@ -209,7 +209,7 @@ def _fault(tenant: Tenant, username: str, user: User | None, role: str | None) -
         return NotAllowed(
             "deactivated", _("%(name)s is deactivated.") % names, _("Ask an admin to activate them.")
         )
-    if user.is_staff or role in LAUNCHES:
+    if role in LAUNCHES:
         return None
     if role == Role.VIEWER:
         text = _("%(name)s may only look in this team.") % names
@@ -240,7 +240,9 @@ def on_sign_in(user: User) -> None:
 
 
 def pass_due() -> None:
-    """Launch what is due. A late or second call does the same."""
+    """Launch what is due. A late or second call does the same. In maintenance all stays due, that of admins too."""
+    if maintenance() is not None:
+        return
     make_all(due(), SECONDS_OF_A_TICK)
 
 
@@ -271,7 +273,7 @@ def make(seat: Seat, specs: dict[Any, LaunchSpec]) -> None:
     """Launch the workspace of one person, or keep why not."""
     row = seat.class_launch
     with transaction.atomic(), override((row.by and row.by.language) or get_language()):
-        _alone(row.tenant)
+        alone(row.tenant)
         if not _wanted().filter(pk=seat.pk).exists():
             return  # another process did it, or somebody stopped the class
         try:
@@ -280,6 +282,8 @@ def make(seat: Seat, specs: dict[Any, LaunchSpec]) -> None:
             seat.workspace = launch(_person(seat), specs[row.pk])
             _keep(seat, None)
         except Refusal as refusal:
+            if refusal.code == "maintenance":
+                return  # it stays due
             seat.workspace = None
             _keep(seat, refusal)
         seat.save(update_fields=["workspace", "code", "message", "hint"])
@@ -293,10 +297,11 @@ def _person(seat: Seat) -> Actor:
     if row.booking is not None:
         _refuse_over(row.booking)
         _refuse_full(row.booking)
-    person = Actor(user)
-    if fault := _fault(row.tenant, user.username, user, role_in(person, row.tenant)):
+    refuse_in_maintenance(Actor(row.by))
+    roles = Membership.objects.filter(user=user, tenant=row.tenant).values_list("role", flat=True)
+    if fault := _fault(row.tenant, user.username, user, roles.first()):
         raise fault
-    return person
+    return Actor(user)
 
 
 def _spec(row: ClassLaunch) -> LaunchSpec:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from time import sleep
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
 from accounts import members
+from accounts.announcements.models import Announcement
 from accounts.models import AuditEntry
 from quotas.models import Booking, Claim
 from storage.models import Mount, Volume
 from tests.cast import Cast
-from tests.shared.class_rows import LAUNCH, make_booking
+from tests.shared.class_rows import LAUNCH, make_booking, make_class
 from tests.shared.clients import ask, browser, script
+from tests.shared.concurrency import elsewhere, waits_for_me
 from tests.shared.workspace_rows import make_workspace
-from workspaces.classes import launching
+from workspaces.classes import acting, launching
 from workspaces.models import ClassLaunch, Desired, Phase, Seat, Template, Workspace
 from workspaces.runs import lifecycle
 
@@ -159,6 +163,43 @@ def test_without_an_owner_nothing_more_is_launched(cast: Cast) -> None:
     browser(cast.bob)
     launching.pass_due()
     assert Seat.objects.get().code == "not_an_owner"
+
+
+@pytest.mark.parametrize("when", ["now", "sign_in"])
+def test_what_falls_into_maintenance_is_launched_after_it(cast: Cast, when: str) -> None:
+    booking = make_booking(cast, timedelta(hours=1)) if when == "now" else None
+    post(cast, when=when, booking=str(booking.pk) if booking else None)
+    now = timezone.now()
+    Announcement.objects.create(text="New switches", shown_from=now, no_launches_from=now)
+    Booking.objects.update(starts_at=F("starts_at") - timedelta(hours=1))
+    launching.on_sign_in(cast.bob.user)
+    launching.pass_due()
+    launching.make_all(launching.due(), 1)  # maintenance that began during the tick
+    assert not Workspace.objects.exists() and Seat.objects.get().code == ""
+    Announcement.objects.all().delete()
+    launching.pass_due()
+    assert Workspace.objects.get().owner == cast.bob.user
+
+
+def test_an_admin_outside_of_the_team_gets_none(cast: Cast) -> None:
+    name = cast.admin.user.username
+    assert said(post(cast, people=[name])) == {name: "not_a_member"}
+    members.set_role(cast.admin, cast.demo, name, "member")
+    assert said(post(cast, people=[name])) == {name: "waiting"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_stop_waits_for_the_launch_under_way_and_stops_it_too(cast: Cast) -> None:
+    row = make_class(cast)
+    with transaction.atomic():
+        launching.alone(cast.demo)
+        stopping = elsewhere(lambda: acting.stop(cast.alice, row))
+        while stopping.is_alive() and not waits_for_me():
+            sleep(0.01)
+        bobs = make_workspace(cast, cast.bob, Phase.WAITING)
+        row.seats.filter(username="dora").update(workspace=bobs)
+    stopping.join(30)
+    assert Workspace.objects.get().desired == Desired.STOPPED
 
 
 def test_all_are_stopped_and_extended_and_who_was_not_is_said(cast: Cast) -> None:

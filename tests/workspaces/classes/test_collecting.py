@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import json
 import tarfile
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from aiohttp import web
@@ -36,6 +39,8 @@ def test_a_listing_is_read_as_far_as_its_names_are_safe() -> None:
     assert [name for name, _is_folder, _at in found] == ["a.txt", "deep"]
     odd: list[Any] = [None, [], {"content": 7}, {"content": [{"name": "a", "last_modified": "9999999"}]}]
     assert [len(collecting.entries_of(body)) for body in odd] == [0, 0, 0, 1]
+    many = {"content": [{"name": str(number)} for number in range(collecting.MOST_NAMES + 1)]}
+    assert len(collecting.entries_of(many)) == collecting.MOST_NAMES
 
 
 def jupyter_of(token: str) -> web.Application:
@@ -64,6 +69,64 @@ def jupyter_of(token: str) -> web.Application:
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
     return app
+
+
+FOLDERS = json.dumps({"content": [{"name": "a", "type": "directory"}, {"name": "b", "type": "directory"}]})
+
+
+@pytest.mark.parametrize(
+    ("listing", "said"),
+    [
+        ('{"content":' + "[" * 200_000, "files: 0"),
+        ('{"content": ["' + "x" * collecting.MOST_LISTING_BYTES, "too many files"),
+        (FOLDERS, f"after {collecting.MOST_FOLDERS} folders"),
+    ],
+)
+async def test_no_listing_breaks_the_archive_or_has_no_end(listing: str, said: str) -> None:
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(text=listing)
+
+    reader, pieces = await read(answer)
+    assert said in "; ".join(reader.said()) and not pieces
+    assert len(asked) <= collecting.MOST_FOLDERS
+
+
+async def test_who_sends_slowly_is_not_waited_for_and_the_file_is_filled_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collecting, "SECONDS_OF_PERSON", 0.5)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "/api/" in request.path:
+            return web.json_response({"content": [{"name": "a"}, {"name": "b"}]})
+        slow = web.StreamResponse(headers={"Content-Length": "600"})
+        await slow.prepare(request)
+        for _ in range(600):
+            await slow.write(b"y")
+            await asyncio.sleep(0.02)
+        return slow
+
+    reader, pieces = await read(answer)
+    assert [text.split(":")[-1].split(",")[0].strip() for text in reader.said()[1:]] == [
+        "cut short",
+        "the connection broke off",
+    ]
+    assert sum(map(len, pieces)) == 512 * 3 and "files: 1" in reader.said()[0]
+
+
+async def read(answer: Any) -> tuple[collecting.Reader, list[bytes]]:
+    """Read the folder of a person whose Jupyter gives this answer."""
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    async with TestServer(app) as server:
+        source = collecting.Source("bob", uuid4(), str(server.make_url("/")), "t")
+        reader = collecting.Reader(source, ["hand-in"])
+        pieces = [piece async for piece in reader.pieces("bob")]
+        await upstream.close()
+    return reader, pieces
 
 
 def make_rows(cast: Cast) -> tuple[Any, str, Workspace]:
