@@ -56,9 +56,14 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
 def _words(notice: Notice, account: Any) -> Words:
     return Words(
         title=_("The service account “%(name)s” stopped working") % {"name": account.username},
-        text=_("%(person)s answered for it, and no longer owns %(tenant)s. Its tokens are refused.")
+        text=_(
+            "%(person)s answered for it, and is no longer an active owner of %(tenant)s. Its tokens are refused."
+        )
         % {"person": notice.data["by"] or "–", "tenant": account.service_of.name},
-        hint=_("Take it over if it is still needed, or delete it. What it runs continues until you stop it."),
+        hint=_(
+            "Take it over and create new tokens if it is still needed, or stop what it runs and delete it. "
+            "What it runs continues until you stop it."
+        ),
         path=reverse("service-account", args=[account.service_of.slug, account.pk]),
         action=_("Open its page"),
         is_past=account.works,
