@@ -191,7 +191,10 @@ def test_what_is_in_use_is_not_deleted(cast: Cast, client: Client) -> None:
     found = faults(client, "pools: []\ndelete_absent: [pools]\nquotas:\n- {tenant: demo, pool: a100}\n")
     assert list(found) == ["line 2"]
     assert "4" in found["line 2"][0]
-    done(client, "delete_absent: [flavors, images]")
+    found = faults(client, "delete_absent:\n- flavors\n- images\nimages:\n")
+    assert list(found) == ["line 2", "line 3"] and "flavors: []" in found["line 2"][0]
+    assert Flavor.objects.exists()
+    done(client, "flavors: []\nimages: []\ndelete_absent: [flavors, images]")
     assert Pool.objects.exists() and not Flavor.objects.exists() and not Image.objects.exists()
 
 
