@@ -53,7 +53,11 @@ def require_admin(actor: Actor) -> None:
 
 
 def key_text(key: Key) -> str:
-    return "/".join(part for part in key if part is not None)
+    """Return the key as one text. A part that it lacks before another is “*”, as in “*/a100”: of all tenants."""
+    parts = list(key)
+    while len(parts) > 1 and parts[-1] is None:
+        parts.pop()
+    return "/".join(part or "*" for part in parts)
 
 
 # --- reading

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 from django.utils.translation import gettext as _
@@ -23,7 +23,6 @@ PLAIN = yaml.constructor.SafeConstructor()
 TAG = "tag:yaml.org,2002:"
 MOST = 2**63  # of an integer; more is no amount of anything, and Python writes no text of 4,300 digits
 
-Number = TypeVar("Number", int, float)
 Path = tuple[str | int, ...]
 Faults = Mapping[int, Sequence[str]]
 
@@ -153,7 +152,7 @@ def _scalar(event: yaml.ScalarEvent, line: int) -> Any:
     return text
 
 
-def _within(number: Number) -> Number:
+def _within(number: int | float) -> int | float:
     """Return the number. Raise ValueError for infinity, for what is no number, and for integers beyond 64 bits."""
     if not (abs(number) < MOST if isinstance(number, int) else math.isfinite(number)):
         raise ValueError(MOST)
