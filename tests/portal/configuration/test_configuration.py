@@ -11,8 +11,8 @@ from django.test import Client
 
 from accounts.models import AuditEntry, Membership, Tenant, User
 from clusters.models import Cluster
-from portal.configuration.kinds import KINDS
 from monitoring.models import IdlePolicy
+from portal.configuration.kinds import KINDS
 from quotas.models import Budget, Flavor, Pool, Quota, TenantLimit
 from tests.cast import Cast
 from tests.shared.clients import browser
