@@ -54,7 +54,11 @@ def require_admin(actor: Actor) -> None:
 
 
 def key_text(key: Key) -> str:
-    return "/".join(part for part in key if part is not None)
+    """Return the key as one text. A part that it lacks before another is “*”, as in “*/a100”: of all tenants."""
+    parts = list(key)
+    while len(parts) > 1 and parts[-1] is None:
+        parts.pop()
+    return "/".join(part or "*" for part in parts)
 
 
 # --- reading
@@ -194,10 +198,16 @@ class _Applying:
         if names is None:
             return []
         can = [kind.name for kind in KINDS if kind.can_delete]
-        if isinstance(names, list) and all(name in can for name in names):
-            return names
-        self._fault((DELETE_ABSENT,), _("List some of these kinds: %(names)s.") % {"names": ", ".join(can)})
-        return []
+        if not isinstance(names, list) or any(name not in can for name in names):
+            self._fault(
+                (DELETE_ABSENT,), _("List some of these kinds: %(names)s.") % {"names": ", ".join(can)}
+            )
+            return []
+        for number, name in enumerate(names):
+            if self.document.values.get(name) is None:
+                text = _("The file has no list “%(name)s”. To delete all of them, write “%(name)s: []”.")
+                self._fault((DELETE_ABSENT, number), text % {"name": name})
+        return names
 
     def _wanted(self, kind: Kind, known: There) -> dict[Key, tuple[Path, dict[str, Any]]]:
         """Return the file's objects of a kind by key, with the path of each; those of wrong types are faults."""

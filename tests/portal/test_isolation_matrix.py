@@ -189,6 +189,7 @@ API: dict[str, dict[str, Row]] = {
     "budgets/": {"GET": EVERYBODY, "POST": made({"tenant": "second", "gpu_hours": 10})},
     "budgets/<slug:slug>/": SETTINGS | {"PATCH": replace(ADMINS, body={"gpu_hours": 9000})},
     "budgets/<slug:slug>/<username:username>/": SETTINGS | {"PATCH": replace(ADMINS, body={"gpu_hours": 9000})},
+    "budget-hours/": {"POST": replace(ADMINS, body={"tenant": "demo", "add_gpu_hours": 2.5})},
     "usage/": {"GET": EVERYBODY},
     "idle/report/": {"GET": EVERYBODY},
     "bookings/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", BOOKING)},
