@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -49,8 +49,13 @@ def want_after(cluster_id: UUID, tenants: Collection[UUID]) -> None:
 
 
 def want_everywhere() -> None:
-    """Enqueue passes on commit for all pools with a queue: a limit changed."""
-    transaction.on_commit(lambda: _enqueue_for(Claim.objects.all()), robust=True)
+    """Enqueue passes on commit for all pools with a queue: a limit changed. A transaction of many changes asks once."""
+    if not any(entry[1] is _enqueue_everywhere for entry in connection.run_on_commit):
+        transaction.on_commit(_enqueue_everywhere, robust=True)
+
+
+def _enqueue_everywhere() -> None:
+    _enqueue_for(Claim.objects.all())
 
 
 def begins(pool_id: UUID, cluster_id: UUID) -> bool:

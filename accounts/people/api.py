@@ -150,7 +150,7 @@ class PasswordView(APIView):
     @extend_schema(
         summary=gettext_noop("Set a new first password; only this response contains it (admins)"),
         request=None,
-        responses=answers({200: FirstPasswordShape}, 404),
+        responses=answers({200: FirstPasswordShape}, 404, 409),
     )
     def post(self, request: Request, username: str) -> Response:
         checked(shapes.NoBody, request)
@@ -164,7 +164,7 @@ class ResetSecondFactorView(APIView):
     @extend_schema(
         summary=gettext_noop("Remove the second factor of a person who lost it (admins)"),
         request=None,
-        responses=answers({204: None}, 404),
+        responses=answers({204: None}, 404, 409),
     )
     def post(self, request: Request, username: str) -> Response:
         checked(shapes.NoBody, request)

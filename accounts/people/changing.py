@@ -15,6 +15,7 @@ from accounts.credentials import passwords
 from accounts.errors import Conflict, Invalid
 from accounts.locks import locked
 from accounts.models import Scope, User
+from accounts.sign_on import second_factor
 from accounts.text import visible
 from accounts.trail import audit
 
@@ -82,6 +83,7 @@ def change(actor: Actor, username: str, wanted: dict[str, Any]) -> User:
 def set_first_password(actor: Actor, username: str) -> str:
     """Set and return a new first password, which is shown once and valid for one sign-in. It ends their sessions."""
     person = get(actor, username)
+    second_factor.require_reset(actor, person)
     password = passwords.new_password()
     person.set_password(password)
     person.save(update_fields=["password"])

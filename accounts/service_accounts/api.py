@@ -29,8 +29,8 @@ class ServiceAccountShape(serializers.ModelSerializer[User]):
         source="responsible.username", default=None, help_text="Owner who answers for it."
     )
     works = serializers.BooleanField(
-        help_text="False: that owner left the tenant, is deactivated or is no owner; its tokens are refused until "
-        "another owner adopts it."
+        help_text="False: that owner left the tenant, is deactivated or is no owner; its tokens are refused. "
+        "Another owner who adopts it creates new ones."
     )
     created_at = serializers.DateTimeField(source="date_joined")
 
@@ -110,7 +110,7 @@ class AdoptView(APIView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(
-        summary=gettext_noop("Answer for a service account, so that its tokens work (owners)"),
+        summary=gettext_noop("Answer for a service account, and revoke its tokens (owners)"),
         request=None,
         responses=answers({200: ServiceAccountShape}, 404),
     )
@@ -141,7 +141,7 @@ class ServiceTokensView(ListView):
 
     @extend_schema(
         summary=gettext_noop(
-            "Create a token of a service account; only this response contains its secret (owners)"
+            "Create a token of a service account for which you answer; only this response contains its secret"
         ),
         request=NewServiceToken,
         responses=answers({201: shapes.TokenWithSecretShape}, 404, 409, 422),

@@ -9,14 +9,13 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError, QuerySet
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import signals
 from accounts.access import Actor, not_there, owned_tenants, require_owner, tenant_by_slug, visible_tenants
 from accounts.credentials import tokens
 from accounts.errors import Conflict, Invalid, NotAllowed
-from accounts.locks import for_change, locked
+from accounts.locks import locked
 from accounts.models import APIToken, Membership, Scope, Tenant, User, valid_slug
 from accounts.service_accounts.answering import accounts
 from accounts.trail import audit
@@ -54,7 +53,7 @@ def create(actor: Actor, *, tenant: str, name: str, role: str) -> User:
         if accounts(User.objects.filter(service_of=owned)).count() >= MOST_PER_TENANT:
             raise Conflict(
                 "too_many_service_accounts",
-                _("This tenant has %(count)d service accounts already.") % {"count": MOST_PER_TENANT},
+                _("Your team has %(count)d service accounts already.") % {"count": MOST_PER_TENANT},
                 _("Delete those that are no longer used."),
             )
         account = _insert(actor, owned, name)
@@ -81,7 +80,8 @@ def _insert(actor: Actor, tenant: Tenant, name: str) -> User:
 
 
 def adopt(actor: Actor, account: User) -> bool:
-    """Make the actor answer for the account, so that its tokens work. Return False if they did already."""
+    """Make the actor answer for the account, and revoke its tokens: others know their secrets. Return False if the
+    actor answered already."""
     with _by_an_owner(actor, _tenant(account), account):
         before = account.responsible
         if before == actor.user:
@@ -90,6 +90,7 @@ def adopt(actor: Actor, account: User) -> bool:
         _record(actor, "adopt", account, before=before.username if before else "")
         account.responsible = actor.user
         account.works = True  # type: ignore[attr-defined]
+        _end_tokens(actor, account)
         signals.send_access_changed(account)
     return True
 
@@ -100,7 +101,7 @@ def delete(actor: Actor, account: User) -> None:
     What it runs goes on, and the tenant's owners can stop it.
     """
     with _by_an_owner(actor, _tenant(account), account):
-        for_change(APIToken.objects.filter(user=account, revoked_at=None)).update(revoked_at=timezone.now())
+        _end_tokens(actor, account)
         Membership.objects.filter(user=account).delete()
         User.objects.filter(pk=account.pk).update(is_active=False)
         _record(actor, "delete", account)
@@ -121,8 +122,18 @@ def tokens_of(account: User) -> QuerySet[APIToken]:
 def create_token(
     actor: Actor, account: User, name: str, scopes: Sequence[str], days: int
 ) -> tuple[APIToken, str]:
-    """Create a token of the account and return it with its secret, which is never shown again."""
+    """Create a token of the account and return it with its secret, which is never shown again.
+
+    Only the owner who answers for the account knows secrets of it: they end when that owner leaves.
+    """
     with _by_an_owner(actor, _tenant(account), account):
+        if User.objects.get(pk=account.pk).responsible_id != actor.user.pk:
+            raise NotAllowed(
+                "not_responsible",
+                _("Only the owner who answers for %(name)s can create its tokens.")
+                % {"name": account.username},
+                _("Take it over first. This revokes the tokens that it has."),
+            )
         return tokens.create_for(actor, account, name, scopes, _tenant(account), days)
 
 
@@ -138,6 +149,11 @@ def get_token(account: User, token_id: UUID) -> APIToken:
     return token
 
 
+def _end_tokens(actor: Actor, account: User) -> None:
+    for token in locked(tokens.usable(Actor(account))):
+        tokens.end(actor, token)
+
+
 @contextmanager
 def _by_an_owner(actor: Actor, tenant: Tenant, *accounts_locked: User) -> Iterator[None]:
     """Allow one change at a time, by a person who owns the tenant, of accounts that were not deleted meanwhile."""
@@ -146,7 +162,7 @@ def _by_an_owner(actor: Actor, tenant: Tenant, *accounts_locked: User) -> Iterat
         raise NotAllowed(
             "people_only",
             _("Service accounts cannot manage service accounts."),
-            _("A person who owns the tenant can."),
+            _("An owner of your team can."),
         )
     with transaction.atomic():
         ids = {account.pk for account in accounts_locked}

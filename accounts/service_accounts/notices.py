@@ -6,37 +6,41 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
+from accounts.locks import for_change
 from accounts.models import Role, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.notifying import notify
 from accounts.notices.words import Words
-from accounts.service_accounts.answering import works
+from accounts.service_accounts.answering import accounts
 from accounts.service_accounts.changing import visible
 
 SUBJECT = "service-account"
 
 
 def on_access_changed(*, users: set[User], **_: Any) -> None:
-    """Notify the owners of service accounts that stopped working with this change."""
-    for account in users:
-        if account.service_of_id is not None and account.is_active and not works(account):
-            owners = User.objects.filter(
-                memberships__tenant=account.service_of_id, memberships__role=Role.OWNER, service_of=None
-            )
-            notify(
-                Kind.SERVICE,
-                list(owners),
-                subject=SUBJECT,
-                subject_id=account.pk,
-                key=f"{SUBJECT} {account.pk} {timezone.now().isoformat()}",
-                data={"by": account.responsible.username if account.responsible else ""},
-            )
+    """Notify the owners of service accounts that stopped working, once until they work again."""
+    changed = User.objects.filter(Q(pk__in=[user.pk for user in users]) | Q(responsible__in=users))
+    for account in accounts(changed).select_related("responsible"):
+        if account.works:
+            for_change(Notice.objects.filter(subject=SUBJECT, subject_id=account.pk)).delete()
+            continue
+        owners = User.objects.filter(
+            memberships__tenant=account.service_of_id, memberships__role=Role.OWNER, service_of=None
+        )
+        notify(
+            Kind.SERVICE,
+            list(owners),
+            subject=SUBJECT,
+            subject_id=account.pk,
+            key=f"{SUBJECT} {account.pk}",
+            data={"by": account.responsible.username if account.responsible else ""},
+        )
 
 
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
@@ -52,9 +56,14 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
 def _words(notice: Notice, account: Any) -> Words:
     return Words(
         title=_("The service account “%(name)s” stopped working") % {"name": account.username},
-        text=_("%(person)s answered for it, and no longer owns %(tenant)s. Its tokens are refused.")
+        text=_(
+            "%(person)s answered for it, and is no longer an active owner of %(tenant)s. Its tokens are refused."
+        )
         % {"person": notice.data["by"] or "–", "tenant": account.service_of.name},
-        hint=_("Take it over if it is still needed, or delete it. What it runs continues until you stop it."),
+        hint=_(
+            "Take it over and create new tokens if it is still needed, or stop what it runs and delete it. "
+            "What it runs continues until you stop it."
+        ),
         path=reverse("service-account", args=[account.service_of.slug, account.pk]),
         action=_("Open its page"),
         is_past=account.works,

@@ -21,8 +21,9 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from accounts import signals
 from accounts.access import Actor
-from accounts.credentials import secrets, sign_in
+from accounts.credentials import secrets, sessions, sign_in
 from accounts.errors import Conflict, Invalid, NotAllowed
 from accounts.locks import for_change, locked
 from accounts.models import Scope, User
@@ -132,14 +133,34 @@ def turn_off(user: User) -> None:
 
 
 def reset(actor: Actor | None, user: User) -> None:
-    """Remove the second factor of a person who lost phone and recovery codes. `actor` is None for an operator at the
-    command line."""
+    """Remove the second factor of a person who lost phone and recovery codes, and end their sessions. `actor` is None
+    for an operator at the command line."""
     if actor is not None:
         actor.require(Scope.ADMIN)
         actor.require_whole_person()
+        require_reset(actor, user)
     with transaction.atomic():
+        sessions.end_all(user)
         for_change(Authenticator.objects.filter(user=user)).delete()
         audit.record(actor, "second-factor.reset", target=user, data={"username": user.username})
+        signals.send_access_changed(user)
+
+
+def require_reset(actor: Actor, person: User) -> None:
+    """Raise Refusal if the actor may not reset how the person signs in: never their own way, and by a token no admin's.
+    A token that leaked would become a sign-in that outlives it."""
+    if person == actor.user:
+        raise Conflict(
+            "yourself",
+            _("You cannot reset your own sign-in here."),
+            _("Change it in your profile, in the browser."),
+        )
+    if person.is_staff and actor.token is not None:
+        raise NotAllowed(
+            "no_token_for_admins",
+            _("A token cannot reset the sign-in of an admin."),
+            _("Do it in the browser, in the admin's list of people."),
+        )
 
 
 def check(user: User, code: str) -> None:

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
+from accounts.errors import Refusal
 from accounts.models import User
 from accounts.sign_on import second_factor
 
@@ -30,10 +31,14 @@ class ResetSecondFactor(Previewed[User]):
 
     def effects(self, actor: Actor, rows: Sequence[User]) -> list[Effect]:
         with_one = second_factor.people_with_one(rows)
-        return [self.effect(person, person.pk in with_one) for person in rows]
+        return [self.effect(actor, person, person.pk in with_one) for person in rows]
 
-    def effect(self, person: User, has_one: bool) -> Effect:
+    def effect(self, actor: Actor, person: User, has_one: bool) -> Effect:
         pk, whom = str(person.pk), person.username
+        try:
+            second_factor.require_reset(actor, person)
+        except Refusal as refusal:
+            return Effect(pk, whom, refused=f"{refusal.message} {refusal.hint}")
         if not has_one:
             return Effect(pk, whom, refused=_("They have no second factor."))
         if second_factor.is_demanded(person):

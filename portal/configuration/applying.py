@@ -27,6 +27,7 @@ from quotas import admission
 DELETE_ABSENT = "delete_absent"
 
 
+There = dict[Key, tuple[Any, dict[str, Any]]]  # objects with their values, by key
 Named = tuple[type[Any], str]  # a model, and the name by which others refer to one of it
 
 
@@ -53,7 +54,11 @@ def require_admin(actor: Actor) -> None:
 
 
 def key_text(key: Key) -> str:
-    return "/".join(part for part in key if part is not None)
+    """Return the key as one text. A part that it lacks before another is “*”, as in “*/a100”: of all tenants."""
+    parts = list(key)
+    while len(parts) > 1 and parts[-1] is None:
+        parts.pop()
+    return "/".join(part or "*" for part in parts)
 
 
 # --- reading
@@ -69,7 +74,7 @@ def export(actor: Actor) -> str:
     return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=120)
 
 
-def there(kind: Kind) -> dict[Key, tuple[Any, dict[str, Any]]]:
+def there(kind: Kind) -> There:
     """Return the kind's objects with their values, by key."""
     read = [(obj, kind.read(obj)) for obj in kind.rows()]
     return {kind.key_of(values): (obj, values) for obj, values in read}
@@ -170,7 +175,8 @@ class _Applying:
             self._fault((name,), _("There is no such kind. Use: %(names)s.") % {"names": ", ".join(BY_NAME)})
         gone: list[tuple[Kind, Key, Any]] = []
         for kind in KINDS:
-            wanted, known = self._wanted(kind), there(kind)
+            known = there(kind)
+            wanted = self._wanted(kind, known)
             steps = plan(
                 {key: values for key, (_obj, values) in known.items()},
                 {key: values for key, (_path, values) in wanted.items()},
@@ -192,12 +198,18 @@ class _Applying:
         if names is None:
             return []
         can = [kind.name for kind in KINDS if kind.can_delete]
-        if isinstance(names, list) and all(name in can for name in names):
-            return names
-        self._fault((DELETE_ABSENT,), _("List some of these kinds: %(names)s.") % {"names": ", ".join(can)})
-        return []
+        if not isinstance(names, list) or any(name not in can for name in names):
+            self._fault(
+                (DELETE_ABSENT,), _("List some of these kinds: %(names)s.") % {"names": ", ".join(can)}
+            )
+            return []
+        for number, name in enumerate(names):
+            if self.document.values.get(name) is None:
+                text = _("The file has no list “%(name)s”. To delete all of them, write “%(name)s: []”.")
+                self._fault((DELETE_ABSENT, number), text % {"name": name})
+        return names
 
-    def _wanted(self, kind: Kind) -> dict[Key, tuple[Path, dict[str, Any]]]:
+    def _wanted(self, kind: Kind, known: There) -> dict[Key, tuple[Path, dict[str, Any]]]:
         """Return the file's objects of a kind by key, with the path of each; those of wrong types are faults."""
         entries = self.document.values.get(kind.name)
         if entries is None:
@@ -210,7 +222,7 @@ class _Applying:
             path: Path = (kind.name, number)
             named = entry.get(kind.key[0]) if isinstance(entry, dict) else None
             with self._faults_at(path, kind.name, (kind.model, named) if isinstance(named, str) else None):
-                values = self._checked(kind, entry)
+                values = entry if is_as_known(kind, entry, known) else self._checked(kind, entry)
                 key = kind.key_of(values)
                 if key in found:
                     raise Faulty({"": [_("“%(key)s” is here twice.") % {"key": key_text(key)[:80]}]})
@@ -304,6 +316,16 @@ def references(kind: Kind, values: Mapping[str, Any]) -> Iterator[Named]:
     for name in values.keys() & set(kind.columns):
         if kind.column(name).is_relation and values[name] is not None:
             yield kind.related(name), values[name]
+
+
+def is_as_known(kind: Kind, entry: Any, known: There) -> bool:
+    """Return True if the file's object is as it is: checking types takes far longer than comparing values."""
+    if not isinstance(entry, dict):
+        return False
+    key = tuple(entry.get(name) for name in kind.key)
+    if not all(part is None or isinstance(part, str) for part in key) or key not in known:
+        return False
+    return entry.keys() <= set(kind.all_fields) and not changes(known[key][1], entry)
 
 
 def require_all(kind: Kind, values: Mapping[str, Any]) -> None:

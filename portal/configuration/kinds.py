@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import time
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +22,7 @@ from accounts.models import Membership, Role, Tenant, User
 from clusters.adding import kubeconfigs
 from clusters.isolation.deciding import set_without_isolation
 from clusters.models import Cluster
+from monitoring.models import IdlePolicy
 from portal.configuration.kind import Faulty, Kind, Names
 from quotas.admin.pool_form import FlavorForm
 from quotas.models import Budget, Flavor, Pool, Quota, TenantLimit
@@ -262,8 +264,30 @@ class Budgets(Kind):
     fields = ("gpu_hours", "grace_minutes")
 
 
+class IdlePolicies(Kind):
+    """When idle workspaces with GPUs are stopped: of a tenant in a pool; without either, of all."""
+
+    name, model, key = "idle_policies", IdlePolicy, ("tenant", "pool")
+    fields = (
+        "is_active", "minutes", "warning_minutes", "gpu_percent", "cpu_cores", "night_minutes", "night_from",
+        "night_until", "time_zone", "waiting_minutes",
+    )  # fmt: skip
+
+    def shapes(self) -> dict[str, Any]:
+        text = gettext_lazy("A time of day, as 22:00.")
+        times = {
+            name: serializers.CharField(required=False, allow_null=True, max_length=8, help_text=text)
+            for name in ("night_from", "night_until")
+        }
+        return super().shapes() | times
+
+    def value(self, obj: Any, name: str) -> Any:
+        value = super().value(obj, name)
+        return f"{value:%H:%M:%S}".removesuffix(":00") if isinstance(value, time) else value
+
+
 KINDS: tuple[Kind, ...] = (
     People(), Clusters(), Pools(), Flavors(), Images(), Tenants(), Memberships(), Quotas(), Limits(), LogLimits(),
-    Budgets(),
+    Budgets(), IdlePolicies(),
 )  # fmt: skip
 BY_NAME = {kind.name: kind for kind in KINDS}

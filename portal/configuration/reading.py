@@ -6,6 +6,7 @@ made, and no anchors, so that a small file cannot stand for a large one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 RESOLVER = yaml.resolver.Resolver()
 PLAIN = yaml.constructor.SafeConstructor()
 TAG = "tag:yaml.org,2002:"
+MOST = 2**63  # of an integer; more is no amount of anything, and Python writes no text of 4,300 digits
 
 Path = tuple[str | int, ...]
 Faults = Mapping[int, Sequence[str]]
@@ -142,9 +144,16 @@ def _scalar(event: yaml.ScalarEvent, line: int) -> Any:
         if kind == "bool":
             return PLAIN.construct_yaml_bool(node)
         if kind == "int" and ":" not in text:  # 12:30 is a time, and not the number 750
-            return PLAIN.construct_yaml_int(node)
+            return _within(PLAIN.construct_yaml_int(node))
         if kind == "float" and ":" not in text:
-            return PLAIN.construct_yaml_float(node)
+            return _within(PLAIN.construct_yaml_float(node))
     except ValueError:
-        raise Unreadable(line, _("This number is too long.")) from None
+        raise Unreadable(line, _("This number is too long, or is none that can be counted.")) from None
     return text
+
+
+def _within(number: int | float) -> int | float:
+    """Return the number. Raise ValueError for infinity, for what is no number, and for integers beyond 64 bits."""
+    if not (abs(number) < MOST if isinstance(number, int) else math.isfinite(number)):
+        raise ValueError(MOST)
+    return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import django_filters as filters
@@ -15,10 +16,15 @@ from rest_framework import serializers
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
+from accounts.access import not_there
+from accounts.models import Scope
 from accounts.rest.actors import actor_of
 from accounts.rest.csv import OffersCSV
 from accounts.rest.schema import answers
+from accounts.rest.serializers import StrictSerializer
+from accounts.rest.views import checked
 from quotas.accounting import budgets
 from quotas.accounting import report as usage_report
 from quotas.models import Budget
@@ -123,6 +129,40 @@ class BudgetList(ListAPIView[Budget]):
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         found = budgets.standings(page or [], timezone.now())
         return self.get_paginated_response(BudgetShape([shown(one) for one in found], many=True).data)
+
+
+class AddedHours(StrictSerializer):
+    tenant = serializers.CharField()
+    user = serializers.CharField(
+        required=False, allow_null=True, help_text="Without: the budget of the tenant as a whole."
+    )
+    add_gpu_hours = serializers.DecimalField(
+        max_digits=10, decimal_places=2, min_value=Decimal("0.01"), coerce_to_string=False
+    )
+
+
+class BudgetHours(APIView):
+    """Hours for one month, beside those of every month."""
+
+    write_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="budget_hours_add",
+        summary=gettext_noop("Add hours to this month's budget (admins)"),
+        request=AddedHours,
+        responses=answers({200: BudgetShape}, 404, 422),
+    )
+    def post(self, request: Request) -> Response:
+        actor, asked = actor_of(request), checked(AddedHours, request)
+        actor.require(Scope.ADMIN)
+        actor.require_whole_person()
+        user = {"user__username": asked["user"]} if asked.get("user") is not None else {"user": None}
+        budget = budgets.visible(actor).filter(tenant__slug=asked["tenant"], **user).first()
+        if budget is None:
+            raise not_there()
+        budgets.add_hours(actor, budget, asked["add_gpu_hours"])
+        [standing] = budgets.standings([budget], timezone.now())
+        return Response(BudgetShape(shown(standing)).data)
 
 
 def shown(standing: budgets.Standing) -> dict[str, Any]:

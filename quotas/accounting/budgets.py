@@ -180,7 +180,8 @@ def add_hours(actor: Actor, budget: Budget, gpu_hours: Decimal) -> BudgetMonth:
     most = MOST_HOURS - row.added_gpu_hours
     if not 0 < gpu_hours <= most:
         text = _("Add more than 0 and at most %(most)s GPU-hours.") % {"most": most}
-        raise Invalid("not_so_many_hours", text, fields={"add_gpu_hours": [text]})
+        hint = _("See “fields” for what to change.")
+        raise Invalid("not_so_many_hours", text, hint, fields={"add_gpu_hours": [text]})
     row.added_gpu_hours += gpu_hours
     if not replace(before, row=row).is_spent:
         row.spent_at = None  # cancels the stop of its runs

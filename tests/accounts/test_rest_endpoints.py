@@ -17,8 +17,10 @@ def test_me_tells_who_one_is_and_where(people: People) -> None:
         "username": "alice",
         "email": "",
         "is_admin": False,
+        "service_account": False,
         "language": "en",
         "time_zone": None,
+        "theme": "",
         "tenants": [{"slug": "demo", "name": "Demo", "role": "owner"}],
     }
     of_admin = ask(api(people.admin), "GET", "me/").json()

@@ -105,6 +105,9 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "tenants/<slug:slug>/service-accounts/<uuid:id>/": [
         ("alice", "/tenants/demo/service-accounts/{service-account}/")
     ],
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/adopt/": [
+        ("alice", "/tenants/demo/service-accounts/{service-account}/adopt/")
+    ],
     "tenants/<slug:slug>/service-accounts/<uuid:id>/delete/": [
         ("alice", "/tenants/demo/service-accounts/{service-account}/delete/")
     ],
@@ -176,7 +179,6 @@ NOT_READ = {
     "tenant/",
     "tenants/<slug:slug>/members/",
     "tenants/<slug:slug>/service-accounts/",
-    "tenants/<slug:slug>/service-accounts/<uuid:id>/adopt/",
     "tenants/<slug:slug>/service-accounts/<uuid:id>/tokens/<uuid:token_id>/revoke/",
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",

@@ -86,7 +86,8 @@ ANNOUNCEMENTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 OF_ADMINS = (
     "volumes/adopt/", "announcements/", "configuration/", "clusters/", "pools/", "flavors/", "images/", "quotas/",
-    "limits/", "budgets/", "tenants/nothing/", "tenants/demo/?", "people/", "drift/", "admin-actions/", "agent-tokens/",
+    "limits/", "budgets/", "budget-hours/", "tenants/nothing/", "tenants/demo/?", "people/", "drift/", "admin-actions/",
+    "agent-tokens/",
 )  # fmt: skip
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [

@@ -155,7 +155,7 @@ API: dict[str, dict[str, Row]] = {
     "service-accounts/<uuid:id>/adopt/": {"POST": Row("403 403 403 200 200 404 403 404")},
     "service-accounts/<uuid:id>/tokens/": {
         "GET": Row("403 403 403 200 200 404 403 404"),
-        "POST": Row("403 403 403 201 201 404 403 404", {"name": "new", "scopes": ["read"]}),
+        "POST": Row("403 403 403 201 403 404 403 404", {"name": "new", "scopes": ["read"]}),
     },
     "service-accounts/<uuid:id>/tokens/<uuid:token_id>/": {"DELETE": Row("403 403 403 204 204 404 403 404")},
     "announcements/": {
@@ -189,6 +189,7 @@ API: dict[str, dict[str, Row]] = {
     "budgets/": {"GET": EVERYBODY, "POST": made({"tenant": "second", "gpu_hours": 10})},
     "budgets/<slug:slug>/": SETTINGS | {"PATCH": replace(ADMINS, body={"gpu_hours": 9000})},
     "budgets/<slug:slug>/<username:username>/": SETTINGS | {"PATCH": replace(ADMINS, body={"gpu_hours": 9000})},
+    "budget-hours/": {"POST": replace(ADMINS, body={"tenant": "demo", "add_gpu_hours": 2.5})},
     "usage/": {"GET": EVERYBODY},
     "idle/report/": {"GET": EVERYBODY},
     "bookings/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", BOOKING)},
@@ -408,7 +409,9 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "tenants/<slug:slug>/service-accounts/<uuid:id>/": (
         "403 403 403 200 200 404 302", "403 403 403 422 422 404 302"
     ),
-    "tenants/<slug:slug>/service-accounts/<uuid:id>/adopt/": (NO_SUCH_METHOD, "403 403 403 302 302 404 302"),
+    "tenants/<slug:slug>/service-accounts/<uuid:id>/adopt/": (
+        "403 403 403 200 200 404 302", "403 403 403 302 302 404 302"
+    ),
     "tenants/<slug:slug>/service-accounts/<uuid:id>/delete/": (
         "403 403 403 200 200 404 302", "403 403 403 302 302 404 302"
     ),

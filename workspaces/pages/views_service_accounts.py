@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import Actor
 from accounts.asking import ask
-from accounts.errors import Conflict, Invalid
+from accounts.errors import Conflict, Invalid, NotAllowed
 from accounts.forms import ServiceAccountForm, ServiceTokenForm, show_refusal
 from accounts.models import User
 from accounts.service_accounts import changing
@@ -56,7 +56,7 @@ def account(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     if form.is_valid():
         try:
             _token, secret = changing.create_token(actor, found, **form.cleaned_data)
-        except (Conflict, Invalid) as refusal:
+        except (Conflict, Invalid, NotAllowed) as refusal:
             audit.record_refusal(request, actor, refusal)
             show_refusal(form, refusal)
         else:
@@ -64,15 +64,30 @@ def account(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     return _page(request, actor, found, form=form, status=422)
 
 
+@never_cache
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def adopt(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     actor, found = _find(request, slug, id)
+    name = {"name": found.username}
+    if request.method == "GET":
+        effects = [
+            _("You answer for it from now on, and create its tokens."),
+            _("Its present tokens are revoked, because others may know them. This cannot be undone."),
+        ]
+        back = reverse("service-account", args=[slug, id])
+        return ask(
+            request,
+            "tenants",
+            back,
+            _("Take over the service account %(name)s?") % name,
+            effects,
+            _("Take over"),
+        )
     if changing.adopt(actor, found):
         messages.success(
             request,
-            _("You answer for %(name)s now. Its tokens work while you own the tenant.")
-            % {"name": found.username},
+            _("You answer for %(name)s now. Its earlier tokens are revoked: create a new one.") % name,
         )
     return redirect("service-account", slug, id)
 
@@ -86,7 +101,7 @@ def delete(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     if request.method == "GET":
         effects = [
             _("Its tokens stop working at once. This cannot be undone."),
-            _("Workspaces and jobs that it started continue. The tenant's owners can stop them."),
+            _("Workspaces and jobs that it started continue. Owners of your team can stop them."),
         ]
         title = _("Delete the service account %(name)s?") % name
         back = reverse("service-account", args=[slug, id])
@@ -135,6 +150,7 @@ def _page(
         "seat": people.seats(found.service_of, [membership])[0],
         "tokens": changing.tokens_of(found),
         "form": form or ServiceTokenForm(),
+        "answers": found.responsible_id == actor.user.pk,
         "secret": secret,
         "api": request.build_absolute_uri("/api/v1/me/"),
     }

@@ -49,8 +49,8 @@ class Command(BaseCommand):
         try:
             document = read(content(options["file"]))
             with transaction.atomic():
-                actor = Actor(self.admin(options))
-                difference = applying.apply(actor, document, dry_run=options["dry_run"])
+                admin, is_new = self.admin(options)
+                difference = applying.apply(Actor(admin), document, dry_run=options["dry_run"])
                 if options["dry_run"]:
                     transaction.set_rollback(True)
         except Refusal as refusal:
@@ -59,36 +59,39 @@ class Command(BaseCommand):
                 for text in texts:
                     self.stderr.write(f"{options['file']}, {name}: {text}")
             sys.exit(FAULTY)
+        if is_new:
+            self.stdout.write(f"+ admin {admin}")
         for line in in_words(difference, dry_run=options["dry_run"]):
             self.stdout.write(line)
 
-    def admin(self, options: Any) -> User:
-        """Return the admin in whose name the trail records the changes: the named one, or the first that there is."""
+    def admin(self, options: Any) -> tuple[User, bool]:
+        """Return the admin in whose name the trail records the changes, and True if the person is new: the named
+        one, or the first that there is."""
         admins = User.objects.filter(is_staff=True, is_active=True)
         name = options["admin"]
         if name is None:
             found = admins.order_by("date_joined").first()
             if found is None:
                 raise CommandError("There is no admin yet. Name one to make: --admin NAME.")
-            return found
+            return found, False
         if person := User.objects.filter(username=name).first():
             if not (person.is_staff and person.is_active):
                 raise CommandError(f"There is a person “{name}” already, who is no active admin.")
-            return person
-        return self.made(name, options["email"], password_of(options["password_file"]))
+            return person, False
+        return made(name, options["email"], password_of(options["password_file"])), True
 
-    def made(self, name: str, email: str, password: str) -> User:
-        person = User(username=name, email=email, is_staff=True, is_superuser=True)
-        try:
-            validate_password(password, person)
-            person.set_password(password)
-            person.full_clean()
-        except ValidationError as error:
-            raise CommandError(" ".join(error.messages)) from None
-        person.save()
-        audit.record(None, "user.create", target=person, data={"username": name, "is_staff": True})
-        self.stdout.write(f"+ admin {name}")
-        return person
+
+def made(name: str, email: str, password: str) -> User:
+    person = User(username=name, email=email, is_staff=True, is_superuser=True)
+    try:
+        validate_password(password, person)
+        person.set_password(password)
+        person.full_clean()
+    except ValidationError as error:
+        raise CommandError(" ".join(error.messages)) from None
+    person.save()
+    audit.record(None, "user.create", target=person, data={"username": name, "is_staff": True})
+    return person
 
 
 def content(name: str) -> bytes:

@@ -54,6 +54,18 @@ def test_an_admin_changes_all_that_is_wanted_or_nothing(people: People) -> None:
     assert [person["username"] for person in active] == ["bob"]
 
 
+def test_a_token_does_not_become_a_sign_in_of_an_admin(people: People) -> None:
+    admin = api(people.admin)
+    for what in ("password", "reset-second-factor"):
+        assert code(ask(admin, "POST", f"people/admin/{what}/")) == (409, "yourself")
+    User.objects.filter(username="bob").update(is_staff=True)
+    for what in ("password", "reset-second-factor"):
+        assert code(ask(admin, "POST", f"people/bob/{what}/")) == (403, "no_token_for_admins")
+    session = browser(people.carol)
+    assert ask(admin, "POST", "people/carol/reset-second-factor/").status_code == 204
+    assert session.get("/profile/").status_code == 302
+
+
 def test_service_accounts_are_no_people(people: People) -> None:
     account = changing.create(people.alice, tenant="demo", name="ci", role="member")
     admin = api(people.admin)

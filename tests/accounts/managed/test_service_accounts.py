@@ -15,7 +15,7 @@ from accounts.models import APIToken, AuditEntry, Membership, Role, User
 from accounts.notices import inbox
 from accounts.notices.models import Notice
 from accounts.service_accounts import changing
-from accounts.signals import access_changed
+from accounts.signals import access_changed, send_access_changed
 from accounts.trail.trail_words import sentence
 from tests.accounts.people import People, heard
 
@@ -58,15 +58,19 @@ def test_its_tokens_stop_with_their_owner_until_another_one_takes_it_over(people
     assert works(secret)
     end(people)
     assert not works(secret)
+    send_access_changed(people.alice.user)  # of whatever else changes for them
     [notice] = Notice.objects.filter(subject="service-account", user=people.bob.user)
     [(_notice, words)] = inbox.page(people.bob.user)[0][:1]
     assert (words.is_past, words.path) == (False, f"/tenants/demo/service-accounts/{account.pk}/")
+    with pytest.raises(NotAllowed) as refusal:
+        changing.create_token(people.bob, account, "ci", EVERY, 30)
+    assert refusal.value.code == "not_responsible"
     assert changing.adopt(people.bob, changing.get(people.bob, account.pk))
-    assert works(secret)
+    assert not works(secret)  # who left may still have it
+    assert works(changing.create_token(people.bob, account, "ci", EVERY, 30)[1])
     assert not changing.adopt(people.bob, changing.get(people.bob, account.pk))
     assert AuditEntry.objects.get(action="service_account.adopt").data["before"] == "alice"
-    assert not Notice.objects.filter(user=account).exists()
-    assert notice.pk != account.pk
+    assert not Notice.objects.filter(pk=notice.pk).exists()  # so that another end is told again
 
 
 def test_its_own_token_stops_what_it_opened_when_the_owner_leaves(people: People) -> None:
@@ -182,8 +186,9 @@ def test_an_owner_takes_it_over_on_the_page_of_the_tenant(people: People) -> Non
     client.force_login(people.bob.user)
     address = f"/tenants/demo/service-accounts/{account.pk}/"
     assert f"{address}adopt/" in client.get("/tenants/demo/").content.decode()
+    assert client.get(f"{address}adopt/").status_code == 200
     assert client.post(f"{address}adopt/").status_code == 302
-    assert works(secret)
+    assert not works(secret)
     assert f"{address}adopt/" not in client.get("/tenants/demo/").content.decode()
     page = client.post(address, {"token-name": "x", "token-scopes": ["read"], "token-days": 3})
     assert page.status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from berth import AsyncClient, Client, OtherVersion, Refused, Unreachable, clients
+from berth import VERSION, AsyncClient, Client, NoAnswer, OtherVersion, Refused, Unreachable, clients
 from berth.api import calls
 from berth.cli.exits import Ended, Exit, exit_of
 
@@ -86,9 +87,61 @@ def test_a_refusal_says_what_berth_says_and_is_final(send: Send) -> None:
     assert foreign.value.code == "http_404"
 
 
+@pytest.mark.parametrize("url", ["berth.example", "http://", "http://berth:abc", "ftp://berth.example"])
+def test_what_is_no_address_is_refused_before_it_is_asked(url: str) -> None:
+    with pytest.raises(ValueError, match="address"):
+        Client(url)
+
+
+@pytest.mark.parametrize("token", ["brt_s3cret\n", "brt_s3crét", "brt s3cret"])
+def test_what_is_no_token_is_not_repeated_in_an_error(token: str) -> None:
+    with pytest.raises(ValueError, match="token") as wrong:
+        Client("https://x", token)
+    assert "s3cr" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"html": "<html>Sign in to this network</html>"},
+        {"text": "<html>", "headers": {"Content-Type": "application/json"}},
+        {},
+    ],
+)
+def test_an_answer_of_another_site_is_no_result(send: Send, answer: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as foreign:
+        send(calls.me_retrieve(), httpx.Response(200, **answer))
+    assert foreign.value.code == "http_200"
+    assert exit_of(foreign.value) == Exit.UNREACHABLE
+
+
+def test_what_waiting_does_not_mend_is_not_sent_again(send: Send) -> None:
+    certificate = httpx.ConnectError("certificate")
+    certificate.__cause__ = ssl.SSLCertVerificationError()
+    for problem in (certificate, httpx.LocalProtocolError("Bearer s3cret"), httpx.ProxyError("407")):
+        with pytest.raises(Unreachable) as ended:
+            send(calls.me_retrieve(), problem, httpx.Response(200, json=ME))
+        assert "s3cret" not in str(ended.value)
+
+
+def test_a_long_wait_is_told_once(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
+    for silent, told in ((60.0, 0), (-1.0, 1)):
+        monkeypatch.setattr(clients, "SILENT_SECONDS", silent)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            send(calls.me_retrieve(), CUT, CUT, httpx.Response(200, json=ME))
+        assert [one.category for one in seen] == [NoAnswer] * told
+
+
 def test_an_empty_answer_a_text_and_another_version(send: Send) -> None:
     assert send(calls.tokens_destroy("1"), httpx.Response(204)) is None
-    assert send(calls.usage_retrieve(format="csv"), httpx.Response(200, text="a,b")) == "a,b"
+    assert (
+        send(
+            calls.usage_retrieve(format="csv"),
+            httpx.Response(200, text="a,b", headers={"Berth-Version": VERSION}),
+        )
+        == "a,b"
+    )
     for version, warned in (("0.1.9", 0), ("0.2.0", 1)):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
@@ -124,6 +177,7 @@ def test_pages_are_asked_for_at_the_address_that_was_given() -> None:
         (Refused(401, "not_signed_in", ""), Exit.NOT_SIGNED_IN),
         (Refused(404, "not_found", ""), Exit.NOT_FOUND),
         (Refused(422, "quota_exceeded", ""), Exit.REFUSED),
+        (Refused(500, "http_500", ""), Exit.UNREACHABLE),
         (Unreachable(), Exit.UNREACHABLE),
         (Ended(Exit.FAILED, "failed", ""), Exit.FAILED),
     ],

@@ -17,6 +17,7 @@ from berth.cli import ssh, steps
 from berth.cli.main import app
 from tests.cast import KEY, Cast, make_cast
 from tests.shared.clients import EVERY_SCOPE
+from tests.shared.job_rows import make_job
 from tests.shared.log_rows import make_stream, write
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
@@ -92,7 +93,7 @@ def test_a_code_that_is_confirmed_in_the_browser_signs_in(
 
     monkeypatch.setattr("berth.cli.login.time", SimpleNamespace(sleep=meanwhile, monotonic=time.monotonic))
     is_allowed = answer == "allow"
-    result = terminal("login", terminal.address, code=0 if is_allowed else 3)
+    result = terminal("login", terminal.address, code=0 if is_allowed else 8)
     assert opened[0].split("code=")[1] in result.stderr
     assert APIToken.objects.count() == is_allowed
     terminal("logout", code=0 if is_allowed else 4)
@@ -121,14 +122,14 @@ def test_a_workspace_is_launched_listed_changed_and_stopped(terminal: Terminal, 
     assert terminal.json("ls", "--phase", "ready") == []
 
 
-def test_a_name_of_several_is_ones_own_or_has_to_be_an_id(terminal: Terminal, cast: Cast) -> None:
+def test_a_name_is_ones_own_and_others_take_an_id(terminal: Terminal, cast: Cast) -> None:
     mine, theirs = make_workspace(cast, cast.alice), make_workspace(cast, cast.bob)
-    for number in (1, 2):
-        make_workspace(cast, [cast.bob, cast.victor][number - 1], name="twice")
+    other, job = make_workspace(cast, cast.bob, name="other"), make_job(cast, cast.bob, name="train")
     terminal.signs_in(cast)
+    assert str(other.pk) in terminal("stop", "other", code=5).stderr
+    assert str(job.pk) in terminal("jobs", "cancel", "train", code=5).stderr
     assert terminal.json("stop", "exp-1")["id"] == str(mine.pk)
     assert terminal.json("stop", str(theirs.pk))["id"] == str(theirs.pk)
-    terminal("stop", "twice", code=2)
 
 
 def test_a_start_that_fails_says_why(terminal: Terminal, cast: Cast) -> None:

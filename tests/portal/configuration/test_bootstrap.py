@@ -50,9 +50,17 @@ def test_an_empty_installation_is_set_up_from_a_file(tmp_path: Path, monkeypatch
     password.write_text("correct-horse-battery\n")
     options = ("--admin", "root", "--password-file", str(password))
 
+    file.write_text(FILE.replace("nominal_gpus: 4", "nominal_gpus: -1"))
+    faulty = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("bootstrap", str(file), *options, stdout=faulty, stderr=faulty)
+    assert "line" in faulty.getvalue() and "+ admin" not in faulty.getvalue()
+    file.write_text(FILE)
+
     seen = bootstrap(file, *options, "--dry-run")
     assert "+ quotas vision/a100" in seen and not User.objects.exists()
-    assert "+ quotas vision/a100" in bootstrap(file, *options)
+    made = bootstrap(file, *options)
+    assert made.startswith("+ admin root\n") and "+ quotas vision/a100" in made
     assert Quota.objects.get().limit_gpus == 6
     root = User.objects.get()
     assert root.is_staff and root.check_password("correct-horse-battery")

@@ -11,6 +11,7 @@ from django.test import Client
 
 from accounts.models import AuditEntry, Membership, Tenant, User
 from clusters.models import Cluster
+from monitoring.models import IdlePolicy
 from portal.configuration.kinds import KINDS
 from quotas.models import Budget, Flavor, Pool, Quota, TenantLimit
 from tests.cast import Cast
@@ -70,6 +71,12 @@ def furnish(cast: Cast) -> None:
     LogLimit.objects.create(tenant=cast.demo, days=7)
     Budget.objects.create(tenant=cast.demo, gpu_hours=Decimal("100.5"))
     Budget.objects.create(tenant=cast.demo, user=cast.bob.user, gpu_hours=10)
+    IdlePolicy.objects.create(minutes=90, gpu_percent=2.5)
+    IdlePolicy.objects.create(pool=shared, is_active=False)
+    IdlePolicy.objects.create(
+        tenant=cast.demo, pool=shared, night_minutes=30, night_from="22:00", night_until="06:30:05",
+        time_zone="Asia/Seoul",
+    )  # fmt: skip
 
 
 def empty(cast: Cast) -> None:
@@ -92,6 +99,10 @@ def test_what_is_exported_comes_back_into_an_empty_database(cast: Cast, client: 
     bob = User.objects.get(username="bob")
     assert not bob.has_usable_password()
     assert Budget.objects.get(user=bob).gpu_hours == 10
+    policies = [one for one in made if one["kind"] == "idle_policies"]
+    assert [one["key"] for one in policies] == ["*", "*/t4", "demo/t4"]
+    night = {name: policies[2]["fields"][f"night_{name}"] for name in ("minutes", "from", "until")}
+    assert night == {"minutes": 30, "from": "22:00", "until": "06:30:05"}
     assert (
         AuditEntry.objects.get(action="pool.create", target_id=str(Pool.objects.get(slug="t4").pk)).actor_name
         == "admin"
@@ -150,10 +161,13 @@ tenants:
   name: X
 - name: no slug
 surprises: []
+idle_policies:
+- {night_minutes: 30}
+- {tenant: demo, night_from: 25:00}
 """
     before = exported(client)
     found = faults(client, text)
-    assert list(found) == [f"line {line}" for line in (7, 16, 21, 22, 24, 26, 27)]
+    assert list(found) == [f"line {line}" for line in (7, 16, 21, 22, 24, 26, 27, 29, 30)]
     assert exported(client) == before
 
 
@@ -191,7 +205,10 @@ def test_what_is_in_use_is_not_deleted(cast: Cast, client: Client) -> None:
     found = faults(client, "pools: []\ndelete_absent: [pools]\nquotas:\n- {tenant: demo, pool: a100}\n")
     assert list(found) == ["line 2"]
     assert "4" in found["line 2"][0]
-    done(client, "delete_absent: [flavors, images]")
+    found = faults(client, "delete_absent:\n- flavors\n- images\nimages:\n")
+    assert list(found) == ["line 2", "line 3"] and "flavors: []" in found["line 2"][0]
+    assert Flavor.objects.exists()
+    done(client, "flavors: []\nimages: []\ndelete_absent: [flavors, images]")
     assert Pool.objects.exists() and not Flavor.objects.exists() and not Image.objects.exists()
 
 

@@ -70,6 +70,11 @@ def test_a_quota_s_change_notifies_its_people_and_a_repeated_post_creates_once(c
     assert (first.status_code, again.content) == (201, first.content)
     assert first.json() == (made := budget | {"grace_minutes": 60})
     assert done(cast, "GET", "budgets/demo/bob/") == made
+    hours = {"tenant": "demo", "user": "bob", "add_gpu_hours": 2.25}
+    added = done(cast, "POST", "budget-hours/", hours)
+    assert (added["user"], added["added_gpu_hours"], added["limit_gpu_hours"]) == ("bob", 2.25, 14.75)
+    assert done(cast, "POST", "budget-hours/", hours | {"add_gpu_hours": 9_999_999}, 422)["error"]["hint"]
+    done(cast, "POST", "budget-hours/", {"tenant": "demo", "add_gpu_hours": 1}, 404)
     done(cast, "DELETE", "budgets/demo/bob/", status=204)
     assert done(cast, "GET", "budgets/")["results"] == []
     done(cast, "POST", "limits/", {"tenant": "demo", "memory_mib": 1024}, 201)

@@ -56,6 +56,16 @@ CONFIGURATION: list[tuple[str, str, Any]] = [
     *(put({"budgets": [{"tenant": "demo", "gpu_hours": 1} | change]}) for change in of(
         {"gpu_hours": -1}, {"gpu_hours": 1e12}, {"gpu_hours": 0.001}, {"user": "nobody"}, {"grace_minutes": -1},
     )),
+    *(put({"idle_policies": [{"tenant": "demo"} | change]}) for change in of(
+        {"tenant": "nothing"}, {"pool": 7}, {"minutes": 0}, {"minutes": 2**40}, {"gpu_percent": 1e308},
+        {"night_minutes": 5}, {"night_from": "25:00"}, {"night_from": []}, {"time_zone": "../x"}, {"is_active": None},
+    )),
+    *(("POST", "budget-hours/", {"tenant": "demo", "add_gpu_hours": 1} | change) for change in of(
+        {"tenant": "nothing"}, {"tenant": "\0"}, {"tenant": None}, {"user": "nobody"}, {"user": 7},
+        {"add_gpu_hours": 0}, {"add_gpu_hours": -1}, {"add_gpu_hours": 1e300}, {"add_gpu_hours": "NaN"},
+        {"add_gpu_hours": 20_000_000}, {"add_gpu_hours": "much"}, {"add_gpu_hours": True}, {"add_gpu_hours": 0.001},
+        {"month": "2026-01-01"},
+    )),
     *(("POST", f"{kind}/", body) for kind in ("clusters", "pools", "flavors", "images", "quotas", "limits", "budgets")
       for body in of({}, [], "x", 7, {"slug": "x", "surprise": 1}, {"slug": "\0"}, {"tenant": "\ud83d", "pool": "x"})),
     *(("PATCH", "pools/a100/", change) for change in of(

@@ -14,6 +14,8 @@ from tests.workspaces.podlike import UID, Pod, add_sshd, hide_sshd, until
 from workloads.start import python_layer
 from workspaces.cluster.pod import GRACE_SECONDS
 
+pytestmark = pytest.mark.slow
+
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 
 
@@ -27,7 +29,6 @@ def pod() -> Iterator[Pod]:
         pod.destroy()
 
 
-@pytest.mark.slow
 def test_without_jupyter_there_is_ssh_and_pip_installs_for_the_user(pod: Pod) -> None:
     if subprocess.run([SYSTEM_PYTHON, "-m", "pip", "--version"], check=False, capture_output=True).returncode:
         pytest.skip("the system's Python has no pip (apt install python3-pip)")

@@ -26,10 +26,12 @@ from workspaces.gateway.passes import Guest
 from workspaces.ssh_jump import inside as by_ssh
 from workspaces.state.inside import Inside
 
+pytestmark = pytest.mark.slow
+
 QUIET = Inside(kernels=0, terminals=0, ssh=0, keep_alive_seconds=None)
 
 
-@pytest.fixture(scope="module", params=["asyncssh", pytest.param("sshd", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["asyncssh", "sshd"])
 def running(request: pytest.FixtureRequest) -> Iterator[Pod]:
     """A pod with either SSH server."""
     pod = pod_of_trial_image(sshd=request.param == "sshd")
@@ -85,7 +87,6 @@ def session(pod: Pod, command: str, *options: str) -> Iterator[subprocess.Popen[
             process.kill()
 
 
-@pytest.mark.slow
 def test_nothing_runs_and_only_berth_may_ask(running: Pod) -> None:
     until("quiet", lambda: both(running) == of())
     assert asked(running, token="wrong") is None
@@ -178,7 +179,6 @@ def test_a_text_comes_into_every_open_terminal(running: Pod) -> None:
             pass
 
 
-@pytest.mark.slow
 def test_the_host_key_opens_nothing_else(running: Pod, tmp_path: Path) -> None:
     own, key = running.key, tmp_path / "key"
     key.write_bytes((running.folder / "berth" / "secret" / "ssh_host_ed25519_key").read_bytes())

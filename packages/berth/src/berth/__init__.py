@@ -13,7 +13,16 @@ answers; both are written from the OpenAPI schema. A `Client` sends calls, an `A
 """
 
 from berth.clients import AsyncClient, Client
-from berth.errors import BerthError, OtherVersion, Refused, Unreachable
+from berth.errors import BerthError, NoAnswer, OtherVersion, Refused, Unreachable
 from berth.version import VERSION
 
-__all__ = ["VERSION", "AsyncClient", "BerthError", "Client", "OtherVersion", "Refused", "Unreachable"]
+__all__ = [
+    "VERSION",
+    "AsyncClient",
+    "BerthError",
+    "Client",
+    "NoAnswer",
+    "OtherVersion",
+    "Refused",
+    "Unreachable",
+]

@@ -12,6 +12,7 @@ import ssl
 import time
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
@@ -20,7 +21,7 @@ import certifi
 import httpx
 
 from berth.api.call import Call, Page
-from berth.errors import OtherVersion, Refused, Unreachable, refusal
+from berth.errors import NoAnswer, OtherVersion, Refused, Unreachable, refusal
 from berth.version import VERSION, is_made_for
 
 Answer = TypeVar("Answer")
@@ -29,19 +30,37 @@ BASE = "/api/v1/"
 TIMEOUT = httpx.Timeout(60, connect=10)
 PATIENCE_SECONDS = 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+SILENT_SECONDS = 3.0
+"""Time after which a warning says that an answer is still waited for."""
 COME_BACK = (429, 502, 503, 504)
+FINAL = (
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,
+    httpx.ProxyError,
+    ssl.SSLCertVerificationError,
+)
 
 
 def settings(url: str, token: str) -> dict[str, Any]:
-    """Return the arguments of httpx's clients. Raise ValueError if the address is none."""
+    """Return the arguments of httpx's clients. Raise ValueError if the address or the token cannot be one."""
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"“{url}” is no address of a Berth: it begins with https:// or http://.")
+    if parts.scheme not in ("http", "https") or not parts.hostname or not has_valid_host(url):
+        raise ValueError(f"Not a Berth address: “{url}”. An address is like https://berth.example.")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ValueError("This is not a token of Berth.")  # without the token: errors end in logs
     headers = {"Accept": "application/json", "User-Agent": f"berth/{VERSION}"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
     base = f"{parts.scheme}://{parts.netloc}{BASE}"
     return {"base_url": base, "headers": headers, "timeout": TIMEOUT, "verify": authorities()}
+
+
+def has_valid_host(url: str) -> bool:
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return True
 
 
 @cache
@@ -71,7 +90,8 @@ class Tries:
 
     def __init__(self, call: Call[Any], request: httpx.Request, key: str | None, patience: float) -> None:
         self.url, self.is_repeatable = request.url, call.is_repeatable or key is not None
-        self.deadline, self.count = time.monotonic() + patience, 0
+        self.began, self.patience = time.monotonic(), patience
+        self.count, self.has_warned = 0, False
 
     def pause_after(self, problem: httpx.Response | httpx.TransportError) -> float:
         """Return the seconds until the next try. Raise Refused or Unreachable if there is none."""
@@ -81,10 +101,26 @@ class Tries:
             if problem.status_code == httpx.codes.TOO_MANY_REQUESTS and not wanted.isdecimal():
                 raise refusal(problem)  # too many of something that waiting does not change
             pause = max(pause, float(wanted)) if wanted.isdecimal() else pause
-        if not self.is_repeatable or time.monotonic() + pause > self.deadline:
+        waited = time.monotonic() - self.began + pause
+        if not self.is_repeatable or waited > self.patience or is_final(problem):
             raise gave_up(self.url, problem)
+        if waited > SILENT_SECONDS and not self.has_warned:
+            end = datetime.now() + timedelta(seconds=self.patience - waited)
+            warnings.warn(
+                f"{gave_up(self.url, problem)} Trying again until {end:%H:%M:%S}.", NoAnswer, stacklevel=3
+            )
+            self.has_warned = True
         self.count += 1
         return pause
+
+
+def is_final(problem: BaseException | httpx.Response | None) -> bool:
+    """Return True if the next try would end as this one: waiting changes no setting and no certificate."""
+    while isinstance(problem, BaseException):
+        if isinstance(problem, FINAL):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
 
 
 def answer_of(call: Call[Answer], response: httpx.Response) -> Answer:
@@ -92,10 +128,15 @@ def answer_of(call: Call[Answer], response: httpx.Response) -> Answer:
     check_version(response.headers.get("Berth-Version"))
     if not response.is_success:
         raise refusal(response)
-    if response.status_code == 204 or not response.content:
+    if not response.content and call.method != "GET":
         return cast(Answer, None)
     if response.headers.get("Content-Type", "").startswith("application/json"):
-        return cast(Answer, response.json())
+        try:
+            return cast(Answer, response.json())
+        except ValueError:
+            raise refusal(response) from None
+    if "Berth-Version" not in response.headers:  # a sign-in page of a network, or another site
+        raise refusal(response)
     return cast(Answer, response.text if response.charset_encoding else response.content)
 
 
@@ -119,8 +160,9 @@ def gave_up(url: httpx.URL, problem: httpx.Response | httpx.TransportError) -> R
     if isinstance(problem, httpx.Response):
         error = refusal(problem)
         return Unreachable(f"{error.message} {error.hint}") if problem.status_code >= 500 else error
-    words = str(problem) or type(problem).__name__
-    return Unreachable(f"{url.scheme}://{url.netloc.decode()} does not answer: {words}")
+    is_ours = isinstance(problem, httpx.LocalProtocolError)  # its text can have the token
+    words = type(problem).__name__ if is_ours else str(problem) or type(problem).__name__
+    return Unreachable(f"{url.scheme}://{url.netloc.decode()} does not answer: {words}.")
 
 
 class Client:

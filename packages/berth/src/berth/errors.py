@@ -15,6 +15,10 @@ class Unreachable(BerthError):
     """No answer from Berth, or one that asks to come back later than we are willing to wait."""
 
 
+class NoAnswer(UserWarning):
+    """A request is being sent again, and has been for some seconds."""
+
+
 class OtherVersion(UserWarning):
     """The server is of another version than this package."""
 

@@ -11,6 +11,7 @@ from .call import Call, Content, Page, place
 from .shapes import (
     ActionBody,
     ActionsShape,
+    AddedHours,
     AdoptBody,
     AgentTokenShape,
     AgentTokenWithSecretShape,
@@ -373,6 +374,11 @@ def bookings_partial_update(id: str, body: PatchedBookingChangeBody | None = Non
 def bookings_destroy(id: str) -> Call[BookingShape]:
     """Cancel a booking, or end it now (owners)."""
     return Call("DELETE", f"bookings/{place(id)}/")
+
+
+def budget_hours_add(body: AddedHours) -> Call[BudgetShape]:
+    """Add hours to this month's budget (admins)."""
+    return Call("POST", "budget-hours/", body=body)
 
 
 class BudgetsListQuery(TypedDict, total=False):
@@ -1171,7 +1177,7 @@ def service_accounts_destroy(id: str) -> Call[None]:
 
 
 def service_accounts_adopt_create(id: str) -> Call[ServiceAccountShape]:
-    """Answer for a service account, so that its tokens work (owners)."""
+    """Answer for a service account, and revoke its tokens (owners)."""
     return Call("POST", f"service-accounts/{place(id)}/adopt/")
 
 
@@ -1191,7 +1197,7 @@ def service_accounts_tokens_list(
 
 
 def service_accounts_tokens_create(id: str, body: NewServiceToken) -> Call[TokenWithSecretShape]:
-    """Create a token of a service account; only this response contains its secret (owners)."""
+    """Create a token of a service account for which you answer; only this response contains its secret."""
     return Call("POST", f"service-accounts/{place(id)}/tokens/", body=body)
 
 

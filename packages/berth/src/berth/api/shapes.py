@@ -24,6 +24,12 @@ class ActionsShape(TypedDict):
     results: list[ActionShape]
 
 
+class AddedHours(TypedDict):
+    tenant: str
+    user: NotRequired[str | None]
+    add_gpu_hours: float
+
+
 class AdoptBody(TypedDict):
     tenant: str
     cluster: NotRequired[str]

@@ -69,7 +69,10 @@ def apply(
 
 def confirm(difference: DifferenceShape, file: str) -> None:
     if file == "-" or not sys.stdin.isatty():
-        raise usage("Nobody can be asked here.", "Look at berth configuration diff, then say --yes.")
+        raise usage(
+            "Cannot ask for confirmation without a terminal.",
+            "See berth configuration diff, then add --yes.",
+        )
     for line in lines(difference):
         output.say(line)
     if not typer.confirm("Apply it?", err=True):

@@ -43,8 +43,8 @@ def exit_of(error: BerthError) -> Exit:
             return Exit.NOT_SIGNED_IN
         case Refused(status=404):
             return Exit.NOT_FOUND
-        case Refused():
+        case Refused(status=status) if 400 <= status < 500:
             return Exit.REFUSED
-        case Unreachable():
+        case Refused() | Unreachable():  # an error inside Berth, or an answer that is not its own
             return Exit.UNREACHABLE
     return Exit.ERROR

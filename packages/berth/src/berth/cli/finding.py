@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeVar
+from collections.abc import Iterator
+from typing import NoReturn
 from uuid import UUID
 
 from berth import Client
@@ -11,40 +11,38 @@ from berth.api import calls
 from berth.api.shapes import JobShape, WorkspaceShape
 from berth.cli.exits import not_found, usage
 
-One = TypeVar("One", WorkspaceShape, JobShape)
-
 
 def workspace(berth: Client, name: str) -> WorkspaceShape:
-    """Return the workspace with this id or name; of several, one's own. Raise Ended if it is not clear which."""
+    """Return the workspace with this id, or one's own with this name. Raise Ended if there is none, or several."""
     if is_id(name):
         return berth.send(calls.workspaces_retrieve(name))
-    return only(berth, "workspace", name, list(berth.rows(calls.workspaces_list(name=name))))
+    found = list(berth.rows(calls.workspaces_list(name=name, owner=me(berth))))
+    if len(found) > 1:
+        lines = "; ".join(f"{one['id']} in {one['tenant']}" for one in found)
+        raise usage(f"Several workspaces have the name “{name}”: use the id. {lines}")
+    return found[0] if found else nobodys("workspace", name, berth.rows(calls.workspaces_list(name=name)))
 
 
 def job(berth: Client, name: str) -> JobShape:
-    """Return the job with this id or name; of several, the newest of one's own."""
+    """Return the job with this id, or the newest of one's own with this name. Raise Ended if there is none."""
     if is_id(name):
         return berth.send(calls.jobs_retrieve(name))
-    found = list(berth.rows(calls.jobs_list(name=name)))
-    mine = own(berth, found) or found
-    return only(berth, "job", name, sorted(mine, key=lambda one: one["created_at"])[-1:])
+    if found := list(berth.rows(calls.jobs_list(name=name, owner=me(berth)))):
+        return max(found, key=lambda one: one["created_at"])
+    return nobodys("job", name, berth.rows(calls.jobs_list(name=name)))
 
 
-def only(berth: Client, kind: Literal["workspace", "job"], name: str, found: Sequence[One]) -> One:
-    candidates = found if len(found) < 2 else own(berth, found) or found
-    if not candidates:
-        raise not_found(f"You see no {kind} with the name “{name}”.", "berth ls and berth jobs ls list them.")
-    if len(candidates) > 1:
-        lines = "; ".join(f"{one['id']} of {one['owner']} in {one['tenant']}" for one in candidates)
-        raise usage(f"Several have the name “{name}”: use the id. {lines}")
-    return candidates[0]
+def nobodys(kind: str, name: str, others: Iterator[WorkspaceShape] | Iterator[JobShape]) -> NoReturn:
+    """Raise Ended for a name that is not one's own. Those of other people are listed with their ids."""
+    lines = "; ".join(f"{one['id']} of {one['owner']} in {one['tenant']}" for one in others)
+    hint = (
+        f"Use the id for one of another person: {lines}" if lines else "berth ls and berth jobs ls list them."
+    )
+    raise not_found(f"You have no {kind} with the name “{name}”.", hint)
 
 
-def own(berth: Client, found: Sequence[One]) -> list[One]:
-    if not found:
-        return []
-    me = berth.send(calls.me_retrieve())["username"]
-    return [one for one in found if one["owner"] == me]
+def me(berth: Client) -> str:
+    return berth.send(calls.me_retrieve())["username"]
 
 
 def is_id(text: str) -> bool:
@@ -63,9 +61,7 @@ def tenant(berth: Client, wanted: str | None) -> str:
     if len(able) == 1:
         return able[0]
     raise usage(
-        f"Say in which tenant: --tenant {' | '.join(able)}"
-        if able
-        else "You may start something in no tenant."
+        f"Say in which tenant: --tenant {' | '.join(able)}" if able else "You cannot launch in any team."
     )
 
 

@@ -115,7 +115,7 @@ def log(
     as_json: Json = False,
 ) -> None:
     """Print what a job wrote; of several parts, each line behind its number."""
-    with connect(patience=logs.PATIENCE_SECONDS if follow else None) as berth:
+    with connect() as berth:
         job = finding.job(berth, name)
         count = 1 if index is not None else parts_of(job)
         wanted = [

@@ -7,11 +7,11 @@ import re
 import sys
 import time
 import webbrowser
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from berth import Client, Refused, Unreachable
+from berth import BerthError, Client, Refused, Unreachable
 from berth.api import calls
 from berth.api.shapes import NewDeviceCode
 from berth.cli import output, sites
@@ -22,7 +22,7 @@ ENCRYPTED = re.compile(r"https://|http://(localhost|127\.[\d.]+|\[::1\])(:\d+)?$
 
 
 def login(
-    url: Annotated[str, typer.Argument(help="Address of Berth; without: the last one.")] = "",
+    url: Annotated[str, typer.Argument(help="Address of Berth; default: the last one.")] = "",
     with_token: Annotated[
         bool, typer.Option("--with-token", help="Read a token from standard input.")
     ] = False,
@@ -45,7 +45,9 @@ def login(
         with sites.client(address) as berth:
             token = by_code(berth, is_admin=admin, opens_browser=browser)
     with sites.client(address, token) as berth:
-        me = berth.send(calls.me_retrieve())
+        me: Any = berth.send(calls.me_retrieve())
+    if not isinstance(me, dict) or "username" not in me:
+        raise usage(f"Not a Berth address: {address} answers something else.")
     known = sites.read()
     sites.write(sites.Sites(address, {**known.tokens, address: token}))
     output.show({"url": address, **me}, f"Signed in to {address} as {me['username']}.")
@@ -63,37 +65,40 @@ def by_code(berth: Client, *, is_admin: bool, opens_browser: bool) -> str:
     if opens_browser:
         webbrowser.open(begun["verification_uri_complete"])
     deadline = time.monotonic() + begun["expires_in"]
-    while time.monotonic() < deadline:
+    while True:
         time.sleep(begun["interval"])
         try:
             return berth.send(calls.device_token_create({"device_code": begun["device_code"]}))["token"]
         except Refused as refused:
+            if refused.code == "expired_token":
+                raise Ended(Exit.TIMED_OUT, refused.code, refused.message, refused.hint) from None
             if refused.code not in ("authorization_pending", "too_often"):
                 raise
         except Unreachable:
-            pass  # Berth is away: the code lasts longer than a restart
-    raise Ended(
-        Exit.TIMED_OUT, "expired_token", "Nobody confirmed the code in time.", "Run berth login again."
-    )
+            if (
+                time.monotonic() > deadline
+            ):  # until then Berth may come back: the code lasts longer than a restart
+                raise
 
 
 def logout(as_json: Json = False) -> None:
-    """Revoke the token of this address, and forget it."""
+    """Forget the token of this address, and revoke it."""
     address, known = sites.address(), sites.read()
-    if token := known.tokens.pop(address, None):
+    token = known.tokens.pop(address, None)
+    sites.write(known)  # first: Berth may not be there any more
+    if token:
         revoke(address, token)
-    sites.write(known)
     output.show({"url": address}, f"Signed out of {address}.")
 
 
 def revoke(address: str, token: str) -> None:
     """Revoke a token, if it may do so: one that only reads has to be revoked in the profile."""
-    with sites.client(address, token) as berth:
-        try:
+    try:
+        with sites.client(address, token) as berth:
             for one in berth.rows(calls.tokens_list(prefix=token.split("_")[1])):
                 berth.send(calls.tokens_destroy(one["id"]))
-        except (Refused, IndexError):
-            output.say(f"Its token could not be revoked here: {address}/profile/")
+    except (BerthError, IndexError):
+        output.say(f"The token could not be revoked here. Revoke it in your profile: {address}/profile/")
 
 
 def whoami(as_json: Json = False) -> None:
@@ -102,5 +107,5 @@ def whoami(as_json: Json = False) -> None:
         me = berth.send(calls.me_retrieve())
     tenants = ", ".join(f"{one['slug']} ({one['role']})" for one in me["tenants"])
     output.show(
-        {"url": sites.address(), **me}, f"{me['username']} at {sites.address()}: {tenants or 'no tenant'}"
+        {"url": sites.address(), **me}, f"{me['username']} at {sites.address()}: {tenants or 'no team'}"
     )

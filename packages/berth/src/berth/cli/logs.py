@@ -38,10 +38,13 @@ def show(berth: Client, logs: Sequence[Log], *, tail: int | None, with_index: bo
 def follow(
     berth: Client, logs: Sequence[Log], is_over: Callable[[], bool], *, with_index: bool = False
 ) -> None:
-    """Print lines as they come. Each request names the last line of its log, so none is lost or comes twice.
+    """Print lines as they come, and wait longer for Berth than other commands do.
+
+    Each request names the last line of its log, so none is lost or comes twice.
 
     Each log is asked for by itself: their clocks differ, so a line of one may be older than the last of another.
     """
+    berth.patience = PATIENCE_SECONDS
     while True:
         ends = is_over()  # asked before the lines, so that all that was written before the end comes
         logs = [_written(log, berth.rows(log.asking(limit=MOST_LINES)), with_index) for log in logs]

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from berth.cli import configuration, jobs, login, output, raw, sites, ssh, standing, workspaces
 from berth.cli.exits import exit_of
-from berth.errors import BerthError, OtherVersion
+from berth.errors import BerthError, NoAnswer, OtherVersion
 from berth.version import VERSION
 
 
@@ -18,14 +18,15 @@ class Commands(TyperGroup):
     """Group that ends with the exit code of what went wrong."""
 
     def invoke(self, ctx: Any) -> Any:
-        warnings.simplefilter("always", OtherVersion)
+        for kind in (OtherVersion, NoAnswer):
+            warnings.simplefilter("always", kind)
         warnings.showwarning = _one_line
         try:
             return super().invoke(ctx)
         except BerthError as problem:
             output.error(problem)
             raise typer.Exit(exit_of(problem)) from None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, typer.Abort):
             raise typer.Exit(130) from None
 
 

@@ -29,7 +29,7 @@ def api(
 ) -> None:
     """Send any request of the API, and print the answer: /api/docs/ lists them."""
     if method.upper() not in METHODS:
-        raise usage(f"“{method}” is no method: {' | '.join(METHODS)}")
+        raise usage(f"Unknown method “{method}”: {' | '.join(METHODS)}")
     path = path.removeprefix("/api/v1/")
     if path.startswith("/") or "://" in path:
         raise usage(f"“{path}” is not below /api/v1/.", "Say pools/, without the address.")
@@ -50,4 +50,4 @@ def parsed(body: str | None) -> Any:
     try:
         return json.loads(sys.stdin.read() if body == "-" else body)
     except ValueError as problem:
-        raise usage(f"The body is no JSON: {problem}") from None
+        raise usage(f"The body is not valid JSON: {problem}") from None

@@ -70,5 +70,5 @@ def mount(text: str) -> dict[str, Any]:
     volume, _, rest = text.partition(":")
     path, _, mode = rest.partition(":")
     if not path.startswith("/") or mode not in ("", "ro"):
-        raise usage(f"“{text}” is no volume: --volume ID:/path or ID:/path:ro")
+        raise usage(f"“{text}” is not a volume: --volume ID:/path or ID:/path:ro")
     return {"volume": volume, "path": path, "read_only": mode == "ro"}

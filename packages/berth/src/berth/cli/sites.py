@@ -85,10 +85,10 @@ def address() -> str:
     return plain(url)
 
 
-def connect(*, patience: float | None = None) -> Client:
+def connect() -> Client:
     """Return a client for the chosen address. Raise Ended without a token."""
     url = address()
-    token = os.environ.get("BERTH_TOKEN") or read().tokens.get(url)
+    token = os.environ.get("BERTH_TOKEN", "").strip() or read().tokens.get(url)
     if not token:
         raise Ended(
             Exit.NOT_SIGNED_IN,
@@ -96,11 +96,16 @@ def connect(*, patience: float | None = None) -> Client:
             f"You are not signed in to {url}.",
             f"Sign in: berth login {url}",
         )
-    return client(url, token, patience=patience)
+    return client(url, token)
 
 
-def client(url: str, token: str = "", *, patience: float | None = None) -> Client:
+def client(url: str, token: str = "") -> Client:
     try:
-        return Client(url, token) if patience is None else Client(url, token, patience=patience)
+        return Client(url, token)
     except ValueError as problem:
         raise usage(str(problem)) from None
+    except ImportError:  # httpx raises it for a SOCKS proxy of the environment
+        raise usage(
+            "A SOCKS proxy is set, and this installation has no support for it.",
+            "Install it: pipx inject berth-cli socksio",
+        ) from None

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -27,6 +28,7 @@ from berth.cli.workspaces import Name, not_ready
 
 FILE, KNOWN = "berth.config", "berth_known_hosts"
 SETTING = "BERTH_SSH_CONFIG"
+PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)\S+ .+")
 keys = typer.Typer(help="SSH keys that open your workspaces.", no_args_is_help=True)
 
 
@@ -94,12 +96,12 @@ def configure(way: SSHShape | JumpSSHShape) -> None:
 
 
 def config_file() -> Path:
-    return Path(os.environ.get(SETTING) or Path.home() / ".ssh" / "config")
+    return Path(os.environ.get(SETTING) or Path.home() / ".ssh" / "config").expanduser().absolute()
 
 
 def options() -> list[str]:
     """Return the options of ssh and scp that name its configuration, where it is not the usual one."""
-    return ["-F", os.environ[SETTING]] if os.environ.get(SETTING) else []
+    return ["-F", str(config_file())] if os.environ.get(SETTING) else []
 
 
 def word(path: Path) -> str:
@@ -131,11 +133,19 @@ def merge(file: Path, new: dict[str, str], old: dict[str, str]) -> None:
 def include(main: Path, own: Path) -> None:
     """Let ssh's configuration begin with a line that includes Berth's: below a `Host` it would count for that alone."""
     lines = lines_of(main)
-    if any(re.fullmatch(rf"\s*Include\s+\S*\b{re.escape(own.name)}\"?\s*", line) for line in lines):
+    for_all = takewhile(lambda line: not re.match(r"(?i)\s*(host|match)\b", line), lines)
+    if any(included(line) == own for line in for_all):
         return
     target = main.resolve()  # a link stays one
     save(target, "\n".join([f"Include {word(own)}", *lines]) + "\n")
     output.say(f"Added a line to {main}: ssh now knows your workspaces.")
+
+
+def included(line: str) -> Path | None:
+    """Return the file that a line includes. ssh looks for a relative one in ~/.ssh."""
+    found = re.fullmatch(r"(?i)\s*include\s+(.+?)\s*", line)
+    home = Path.home()
+    return home / ".ssh" / re.sub("^~/", f"{home}/", found[1].strip('"')) if found else None
 
 
 def run(program: str, arguments: Sequence[str]) -> NoReturn:
@@ -168,7 +178,9 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a public key of this machine: with its private half, ssh opens your workspaces."""
-    line = file.read_text().strip()
+    line = file.read_text(errors="replace").strip()
+    if not PUBLIC_KEY.fullmatch(line):  # looked at here: a private key must not leave this machine
+        raise usage(f"{file} is not a public key, so it was not sent.", "Name the file that ends in .pub.")
     words = line.split(maxsplit=2)
     with connect() as berth:
         added = berth.send(

@@ -136,7 +136,7 @@ def stop(name: Name, as_json: Json = False) -> None:
 
 def extend(
     name: Name,
-    minutes: Annotated[int | None, typer.Option(help="Minutes; without: its lifetime once more.")] = None,
+    minutes: Annotated[int | None, typer.Option(help="Minutes; default: the same lifetime again.")] = None,
     as_json: Json = False,
 ) -> None:
     """Move the end of a workspace."""
@@ -145,7 +145,7 @@ def extend(
         workspace = berth.send(calls.workspaces_extend_create(finding.workspace(berth, name)["id"], body))
     end = output.until(workspace["stops_at"])
     output.show(
-        workspace, f"{workspace['name']} stops {end}." if end else f"Nothing ends {workspace['name']}."
+        workspace, f"{workspace['name']} stops {end}." if end else f"{workspace['name']} has no end time."
     )
 
 
@@ -157,7 +157,7 @@ def log(
     as_json: Json = False,
 ) -> None:
     """Print what a workspace wrote."""
-    with connect(patience=logs.PATIENCE_SECONDS if follow else None) as berth:
+    with connect() as berth:
         workspace = finding.workspace(berth, name)
         wanted = [calls.workspaces_logs_retrieve(workspace["id"], lines=True)]
         rest = logs.show(berth, wanted, tail=None if everything else tail)

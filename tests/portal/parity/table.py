@@ -1,6 +1,6 @@
 """What each form of a page does, by the API and by `berth`. `docs/development/parity.md` is written from these tables.
 
-`.venv/bin/python -m tests.portal.parity` writes the page anew; `test_parity.py` says when that is needed.
+`.venv/bin/python -m tests.portal.parity.table` writes the page anew; `test_parity.py` says when that is needed.
 """
 
 from __future__ import annotations
@@ -8,18 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "development" / "parity.md"
+PAGE = Path(__file__).parents[3] / "docs" / "development" / "parity.md"
 HEAD = """# What pages do, by the API and by `berth`
 
-Written by `python -m tests.portal.parity`; a test compares it with the URL map. Every address whose form changes
-something is here, with the requests of the [API](../api.md) that do the same by the same use case, and the command of
-`berth`. `berth api` sends any request, as `curl` does. A page without a request says why.
+Written by `python -m tests.portal.parity.table`; a test compares it with the URL map. Every address whose form changes
+something is here, with the requests of the [API](../api.md) that do the same, and the command of `berth`. The test sees
+that requests and commands exist, not what they do. `berth api` sends any request with a JSON body, or with none; where
+“–” is beside a request, bytes are sent, as by `curl --data-binary`. A page without a request says why.
 """
 
 
 @dataclass(frozen=True)
 class Row:
-    """Requests as "METHOD address below /api/v1/", a command, and why there is no request."""
+    """Requests as "METHOD address below /api/v1/", a command (empty: none can), and why there is no request."""
 
     requests: tuple[str, ...] = ()
     berth: str = "berth api"
@@ -36,6 +37,10 @@ def without(why: str) -> Row:
 
 BROWSER = without("It is about the browser's own session.")
 SECRETS = without("A token must not change how its person signs in.")
+GUIDE = without(
+    "A guide: it tries a connection and makes pools of the nodes that are there. `PUT configuration/` writes the same "
+    "objects, but as they are in the file, and `POST workspaces/` is the last step."
+)
 READS = without("It changes nothing: it answers what a form would do.")
 FILES = "volumes/<uuid:id>/files"
 ACCOUNT = "service-accounts/<uuid:id>/"
@@ -45,8 +50,8 @@ NODE_ROWS = "admin-actions/<str:of>/<str:action>/"
 PAGES: dict[str, Row] = {
     "help/causes/": without("It is a page to read, with a search."),
     "device/": without("A person confirms here, in the browser, what `berth login` asked for."),
-    "first-run/": by("POST workspaces/", berth="berth launch"),
-    "first-run/<slug:step>/": by("PUT configuration/", berth="berth configuration apply"),
+    "first-run/": GUIDE,
+    "first-run/<slug:step>/": GUIDE,
     "tenant/": BROWSER,
     "theme/": by("PATCH me/"),
     "bookings/": by("POST bookings/"),
@@ -106,11 +111,11 @@ PAGES: dict[str, Row] = {
     "add-ssh-key/": by("POST ssh-keys/", berth="berth keys add"),
     "jobs/new/": by("POST jobs/", berth="berth jobs submit"),
     "jobs/new/answer/": by("POST estimate/"),
-    "jobs/bulk/": by("POST jobs/<uuid:id>/cancel/", "DELETE jobs/<uuid:id>/", berth="berth jobs cancel"),
+    "jobs/bulk/": by("POST jobs/<uuid:id>/cancel/", "DELETE jobs/<uuid:id>/", berth="berth jobs cancel, api"),
     "jobs/<uuid:id>/stop-rest/": by("POST jobs/<uuid:id>/stop-rest/"),
     "jobs/<uuid:id>/<str:verb>/": by(
         "POST jobs/<uuid:id>/cancel/", "POST jobs/<uuid:id>/retry/", "POST jobs/<uuid:id>/retry-failed/",
-        "POST jobs/<uuid:id>/duplicate/", "DELETE jobs/<uuid:id>/", berth="berth jobs cancel",
+        "POST jobs/<uuid:id>/duplicate/", "DELETE jobs/<uuid:id>/", berth="berth jobs cancel, api",
     ),
     "alerts/<uuid:id>/<str:verb>/": by(
         "POST alerts/<uuid:id>/acknowledge/", "POST alerts/<uuid:id>/silence/", "POST alerts/<uuid:id>/resolve/"
@@ -134,13 +139,13 @@ PAGES: dict[str, Row] = {
     "volumes/<uuid:id>/publish/": by("POST volumes/<uuid:id>/publish/"),
     "volumes/<uuid:id>/clone/": by("POST volumes/<uuid:id>/clone/"),
     "volumes/<uuid:id>/snapshots/<uuid:snapshot>/delete/": by("DELETE volumes/<uuid:id>/snapshots/<uuid:snapshot>/"),
-    "volumes/<uuid:id>/files/": by(f"POST {FILES}-session/", f"PUT {FILES}/content/", berth="berth cp"),
+    "volumes/<uuid:id>/files/": by(f"POST {FILES}-session/", f"PUT {FILES}/content/", berth=""),
     "volumes/<uuid:id>/files/close/": by(f"DELETE {FILES}-session/"),
     "volumes/<uuid:id>/files/folder/": by(f"POST {FILES}/"),
     "volumes/<uuid:id>/files/rename/": by(f"PATCH {FILES}/content/"),
     "volumes/<uuid:id>/files/delete/": by(f"DELETE {FILES}/content/"),
     "post-mortems/<uuid:id>/": by("POST post-mortems/<uuid:id>/notes/"),
-    "workspaces/bulk/": by("POST workspaces/<uuid:id>/stop/", "DELETE workspaces/<uuid:id>/", berth="berth stop"),
+    "workspaces/bulk/": by("POST workspaces/<uuid:id>/stop/", "DELETE workspaces/<uuid:id>/", berth="berth stop, api"),
     "workspaces/<uuid:id>/apps/": by("POST workspaces/<uuid:id>/apps/"),
     "workspaces/<uuid:id>/apps/<int:port>/": by(
         "PATCH workspaces/<uuid:id>/apps/<int:port>/", "DELETE workspaces/<uuid:id>/apps/<int:port>/"
@@ -155,7 +160,7 @@ PAGES: dict[str, Row] = {
     "workspaces/<uuid:id>/<str:verb>/": by(
         "POST workspaces/<uuid:id>/start/", "POST workspaces/<uuid:id>/stop/", "POST workspaces/<uuid:id>/restart/",
         "POST workspaces/<uuid:id>/extend/", "POST workspaces/<uuid:id>/keep-alive/",
-        berth="berth start, stop, extend",
+        berth="berth start, stop, extend, api",
     ),
 }
 
@@ -166,7 +171,7 @@ def configured(request: str) -> Row:
     return by(request, "PUT configuration/", berth="berth configuration apply")
 
 
-IDLE = without("Not by the API yet: idle policies have a form in the admin only.")
+IDLE = by("PUT configuration/", berth="berth configuration apply")
 # Of a model in the admin: add, change, delete, the addresses of its page, and its actions; see PREVIEWED, too.
 ADMIN: dict[str, Row] = {
     "accounts.announcement add": by("POST announcements/"),
@@ -179,7 +184,7 @@ ADMIN: dict[str, Row] = {
     "accounts.user deactivate": by("PATCH people/<username:username>/"),
     "accounts.user reactivate": by("PATCH people/<username:username>/"),
     "accounts.user reset_second_factor": by("POST people/<username:username>/reset-second-factor/"),
-    "accounts.user accounts_user_import": by("PUT configuration/", berth="berth configuration apply"),
+    "accounts.user accounts_user_import": by("POST people/", "POST tenants/<slug:slug>/members/"),
     "accounts.tenant add": configured("POST tenants/"),
     "accounts.tenant change": configured("PATCH tenants/<slug:slug>/"),
     "accounts.tenant delete": configured("DELETE tenants/<slug:slug>/"),
@@ -213,7 +218,7 @@ ADMIN: dict[str, Row] = {
     "monitoring.validation monitoring_validation_begin": by(f"POST {NODE_ROWS}"),
     "quotas.booking cancel": by("DELETE bookings/<uuid:id>/"),
     "quotas.budget add": configured("POST budgets/"),
-    "quotas.budget change": configured("PATCH budgets/<slug:slug>/"),
+    "quotas.budget change": by("PATCH budgets/<slug:slug>/", "POST budget-hours/"),
     "quotas.budget delete": configured("DELETE budgets/<slug:slug>/"),
     "quotas.flavor add": configured("POST flavors/"),
     "quotas.flavor change": configured("PATCH flavors/<slug:flavor>/"),
@@ -261,7 +266,7 @@ def text() -> str:
     lines = [HEAD, "| Page | API | `berth` |", "| --- | --- | --- |"]
     for name, row in rows().items():
         requests = ", ".join(f"`{request}`" for request in row.requests) or row.why
-        berth = f"`{row.berth}`" if row.requests else ""
+        berth = f"`{row.berth}`" if row.requests and row.berth else ""
         lines.append(f"| `{name}` | {requests} | {berth or '–'} |")
     return "\n".join(lines) + "\n"
 
