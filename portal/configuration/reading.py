@@ -148,7 +148,7 @@ def _scalar(event: yaml.ScalarEvent, line: int) -> Any:
         if kind == "float" and ":" not in text:
             return _within(PLAIN.construct_yaml_float(node))
     except ValueError:
-        raise Unreadable(line, _("This number is too long, or is none that can be counted.")) from None
+        raise Unreadable(line, _("Write a finite number of at most 64 bits.")) from None
     return text
 
 
