@@ -49,9 +49,8 @@ def begin(name: str, scopes: Sequence[str]) -> Begun:
     if address is not None:
         rates.count(f"device/{neighbourhood(address)}", BEGUN_PER_MINUTE)
     if not name.strip() or not is_visible(name):
-        raise Invalid(
-            "invalid", _("Give it a name on one line."), fields={"name": [_("Give it a name on one line.")]}
-        )
+        text = _("Give it a name of 1 to 80 characters, on one line.")
+        raise Invalid("invalid", _("The name is not valid."), text, fields={"name": [text]})
     now = timezone.now()
     forget(DeviceCode.objects.filter(expires_at__lt=now))
     if DeviceCode.objects.count() >= MOST_OPEN:
