@@ -24,7 +24,11 @@ def make_class(cast: Cast, *workspaces: Workspace) -> ClassLaunch:
         by=cast.alice.user,
         at_sign_in=True,
     )
-    refusal = {"code": "not_a_member", "message": "nobody is not a member of Demo.", "hint": "Check the name."}
+    refusal = {
+        "code": "not_a_member",
+        "message": "nobody is not a member of Demo.",
+        "hint": "Check the name.",
+    }
     Seat.objects.bulk_create(
         [
             *(

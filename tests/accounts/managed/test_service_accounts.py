@@ -79,7 +79,11 @@ def test_its_own_token_stops_what_it_opened_when_the_owner_leaves(people: People
     make_owner(people, people.bob)
     with heard(access_changed) as names:
         leave(people)
+    with heard(access_changed) as later:
+        members.set_active(people.admin, people.alice.user, active=False)
     assert sorted(names) == ["alice", account.username]
+    assert later == ["alice"]
+    assert Notice.objects.filter(user=people.bob.user).count() == 1  # it had stopped before
 
 
 def test_nobody_signs_in_as_it(people: People) -> None:
