@@ -18,6 +18,12 @@ def neighbourhood(address: str) -> str:
     return address if parsed.version == 4 else str(IPv6Address(int(parsed) >> 64 << 64))
 
 
+def district(address: str) -> str:
+    """Return what one network may have: the IPv4 address, or the /48 that one site gets of IPv6."""
+    parsed = ip_address(address)
+    return address if parsed.version == 4 else str(IPv6Address(int(parsed) >> 80 << 80))
+
+
 def bracketed(host: str) -> str:
     """Return a host as part of a URL: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host

@@ -52,6 +52,9 @@ class User(AbstractUser):
     """A person, or a tenant's service account (`service_of`). Staff (`is_staff`) are the admins of the installation."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    first_name = models.CharField(_("first name"), max_length=150, blank=True, validators=[visible])
+    last_name = models.CharField(_("last name"), max_length=150, blank=True, validators=[visible])
+    email = models.EmailField(_("email address"), blank=True, validators=[visible])
     language = models.CharField(_("language"), max_length=16, blank=True, default="")
     time_zone = models.CharField(
         _("time zone"),
@@ -182,6 +185,8 @@ class Membership(models.Model):
         editable=False,
         help_text=_("Comes from a single sign-on group and changes with it."),
     )
+    # Since when nobody answers for this service account; null: somebody does, or it is a person.
+    lapsed_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("membership")

@@ -10,13 +10,13 @@ from django.db import transaction
 from django.dispatch import Signal
 
 from accounts.models import User
-from accounts.service_accounts.answering import lapsed
+from accounts.service_accounts.answering import note_lapses
 
 # People's SSH keys changed: their running workspaces must get the new ones. Arguments: users (set[User]).
 ssh_keys_changed = Signal()
 
 # People were deactivated, removed from a tenant, or got another role: open connections must be checked again.
-# Service accounts that they answered for, and no longer can, are among them. Arguments: users (set[User]).
+# Service accounts that stopped working with this are among them. Arguments: users (set[User]).
 access_changed = Signal()
 
 # An API token was revoked: what it was exchanged for ends too. Arguments: token (APIToken).
@@ -26,12 +26,16 @@ _gathered: ContextVar[set[User] | None] = ContextVar("gathered", default=None)
 
 
 def send_access_changed(user: User) -> None:
-    users = {user, *lapsed(user)}
     gathered = _gathered.get()
     if gathered is None:
-        access_changed.send(sender=User, users=users)
+        with transaction.atomic():
+            _send({user})
     else:
-        gathered |= users
+        gathered.add(user)
+
+
+def _send(users: set[User]) -> None:
+    access_changed.send(sender=User, users=users | note_lapses(users))
 
 
 @contextmanager
@@ -48,4 +52,4 @@ def access_changes_together() -> Iterator[None]:
         finally:
             _gathered.reset(token)
         if changed:
-            access_changed.send(sender=User, users=changed)
+            _send(changed)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import CharField, Count, Func
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
-from accounts.addresses import neighbourhood
+from accounts.addresses import district, neighbourhood
 from accounts.credentials import tokens
 from accounts.credentials.sign_in import still
 from accounts.errors import Invalid, NotSignedIn, Refusal, TooMany
@@ -31,7 +32,8 @@ POLL_SECONDS = 2
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels: no words; no digits: none looks like a letter
 LENGTH = 8
 MOST_OPEN = 10_000  # of all people together
-BEGUN_PER_MINUTE = 20  # from one address
+BEGUN_PER_MINUTE = 20  # from one address, or /64 of IPv6
+BEGUN_PER_SITE_AND_MINUTE = 200  # from one /48 of IPv6
 LOOKED_UP_PER_MINUTE = 10  # by one person
 POLLED_PER_MINUTE = 60  # with one code
 DEFAULT_SCOPES = (Scope.READ, Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
@@ -48,13 +50,13 @@ def begin(name: str, scopes: Sequence[str]) -> Begun:
     address = audit.client_address.get()
     if address is not None:
         rates.count(f"device/{neighbourhood(address)}", BEGUN_PER_MINUTE)
+        rates.count(f"device-site/{district(address)}", BEGUN_PER_SITE_AND_MINUTE)
     if not name.strip() or not is_visible(name):
-        raise Invalid(
-            "invalid", _("Give it a name on one line."), fields={"name": [_("Give it a name on one line.")]}
-        )
+        text = _("Give it a name of 1 to 80 characters, on one line.")
+        raise Invalid("invalid", text, _("Change it and try again."), fields={"name": [text]})
     now = timezone.now()
     forget(DeviceCode.objects.filter(expires_at__lt=now))
-    if DeviceCode.objects.count() >= MOST_OPEN:
+    if DeviceCode.objects.count() >= MOST_OPEN and not _forget_of_the_most():
         raise TooMany(
             "too_many_codes",
             _("Too many sign-ins wait to be confirmed."),
@@ -71,6 +73,25 @@ def begin(name: str, scopes: Sequence[str]) -> Begun:
         expires_at=now + LIFETIME,
     )
     return Begun(device_code, shown(user_code))
+
+
+class _Site(Func):
+    """The network that an address counts to when there are too many codes: itself, or its /48 of IPv6."""
+
+    template = "text(set_masklen(%(expressions)s::cidr, LEAST(masklen(%(expressions)s), 48)))"
+    output_field = CharField()
+
+
+def _forget_of_the_most() -> bool:
+    """Delete the oldest unanswered code of the network that has most of them, so that who floods loses their own."""
+    unanswered = DeviceCode.objects.filter(user=None).annotate(site=_Site("address"))
+    most = unanswered.values("site").annotate(count=Count("pk")).order_by("-count").first()
+    if most is None:
+        return False
+    of_it = unanswered.filter(site=most["site"]) if most["site"] else unanswered.filter(address=None)
+    oldest = of_it.order_by("expires_at").values_list("pk", flat=True).first()
+    DeviceCode.objects.filter(pk=oldest, user=None).delete()
+    return True
 
 
 def new_user_code() -> str:

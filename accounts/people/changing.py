@@ -16,7 +16,6 @@ from accounts.errors import Conflict, Invalid
 from accounts.locks import locked
 from accounts.models import Scope, User
 from accounts.sign_on import second_factor
-from accounts.text import visible
 from accounts.trail import audit
 
 DETAILS = ("first_name", "last_name", "email")
@@ -92,16 +91,8 @@ def set_first_password(actor: Actor, username: str) -> str:
 
 
 def _check(person: User) -> None:
-    problems: dict[str, list[str]] = {}
     try:
         person.full_clean(exclude=["password"], validate_unique=False, validate_constraints=False)
     except ValidationError as error:
-        problems = dict(error.message_dict)
-    for name in DETAILS:
-        try:
-            visible(getattr(person, name))
-        except ValidationError as error:
-            problems.setdefault(name, list(error.messages))
-    if problems:
         text = _("Some fields are not valid.")
-        raise Invalid("invalid", text, _("Correct the named fields."), fields=problems)
+        raise Invalid("invalid", text, _("Correct the named fields."), fields=error.message_dict) from None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 
+from accounts.locks import locked
 from accounts.models import Membership, Role, User
 
 
@@ -23,6 +26,17 @@ def works(account: User) -> bool:
     return accounts(User.objects.filter(pk=account.pk)).filter(works=True).exists()
 
 
-def lapsed(responsible: User) -> QuerySet[Any]:
-    """Service accounts for which this person was the one to answer, and no longer can."""
-    return accounts(User.objects.filter(responsible=responsible)).filter(works=False)
+def note_lapses(people: Collection[User]) -> set[User]:
+    """Note since when nobody answers for the service accounts of these people, and for those among them. Return the
+    accounts that stopped working with this change."""
+    ids = [person.pk for person in people]
+    rows = accounts(User.objects.filter(Q(responsible__in=ids) | Q(pk__in=ids)))
+    if not (found := {account.pk: account for account in rows}):
+        return set()
+    memberships = locked(Membership.objects.filter(user__in=found))
+    changed = [row for row in memberships if found[row.user_id].works == (row.lapsed_at is not None)]
+    now = timezone.now()
+    for row in changed:
+        row.lapsed_at = None if found[row.user_id].works else now
+    Membership.objects.bulk_update(changed, ["lapsed_at"])
+    return {found[row.user_id] for row in changed if row.lapsed_at is not None}

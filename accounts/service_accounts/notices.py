@@ -6,40 +6,38 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
-from accounts.locks import for_change
-from accounts.models import Role, User
+from accounts.models import Membership, Role, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.notifying import notify
 from accounts.notices.words import Words
-from accounts.service_accounts.answering import accounts
 from accounts.service_accounts.changing import visible
 
 SUBJECT = "service-account"
 
 
 def on_access_changed(*, users: set[User], **_: Any) -> None:
-    """Notify the owners of service accounts that stopped working, once until they work again."""
-    changed = User.objects.filter(Q(pk__in=[user.pk for user in users]) | Q(responsible__in=users))
-    for account in accounts(changed).select_related("responsible"):
-        if account.works:
-            for_change(Notice.objects.filter(subject=SUBJECT, subject_id=account.pk)).delete()
-            continue
+    """Notify the owners of service accounts that stopped working, once each time."""
+    ids = [user.pk for user in users if user.service_of_id is not None]
+    for row in Membership.objects.filter(user__in=ids, lapsed_at__isnull=False).select_related(
+        "user__responsible"
+    ):
         owners = User.objects.filter(
-            memberships__tenant=account.service_of_id, memberships__role=Role.OWNER, service_of=None
+            memberships__tenant=row.tenant_id, memberships__role=Role.OWNER, service_of=None
         )
+        by = row.user.responsible
+        assert row.lapsed_at is not None
         notify(
             Kind.SERVICE,
             list(owners),
             subject=SUBJECT,
-            subject_id=account.pk,
-            key=f"{SUBJECT} {account.pk}",
-            data={"by": account.responsible.username if account.responsible else ""},
+            subject_id=row.user_id,
+            key=f"{SUBJECT} {row.user_id} {row.lapsed_at.isoformat()}",
+            data={"by": by.username if by else ""},
         )
 
 

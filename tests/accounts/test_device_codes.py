@@ -112,6 +112,21 @@ def test_one_address_begins_few_and_what_has_expired_is_deleted(people: People) 
     assert ask(Client(), "POST", "device/code/", {"name": "a\nb"}).status_code in (400, 422)
 
 
+def test_who_floods_loses_their_own_codes(
+    people: People, begun: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(address: str) -> int:
+        return ask(Client(REMOTE_ADDR=address), "POST", "device/code/", {"name": "t"}).status_code
+
+    monkeypatch.setattr(device_codes, "MOST_OPEN", 4)
+    assert [begin(f"2001:db8:7:{subnet}::1") for subnet in range(6)] == [201] * 6
+    assert DeviceCode.objects.count() == 4
+    assert code_of(polled(begun)) == "authorization_pending"
+    assert says(browser(people.bob), begun).status_code == 200
+    assert begin("192.0.2.7") == 201
+    assert polled(begun).json()["username"] == "bob"
+
+
 def test_codes_are_read_however_they_are_typed() -> None:
     assert (
         device_codes.plain(" bcdf ghjk\n") == device_codes.plain(device_codes.shown("BCDFGHJK")) == "BCDFGHJK"

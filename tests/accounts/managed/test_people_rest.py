@@ -47,6 +47,8 @@ def test_an_admin_changes_all_that_is_wanted_or_nothing(people: People) -> None:
     assert ask(bob, "GET", "me/").status_code == 401
     actions = AuditEntry.objects.filter(target_id=str(people.bob.user.pk)).values_list("action", flat=True)
     assert {"user.change", "user.deactivate", "user.make_admin"} <= set(actions)
+    turned = ask(admin, "PATCH", "people/admin/", {"last_name": "a\u202eb"})
+    assert (turned.status_code, list(turned.json()["error"]["fields"])) == (422, ["last_name"])
     refused = ask(admin, "PATCH", "people/admin/", {"last_name": "Boss", "is_active": False})
     assert code(refused) == (409, "yourself")
     assert User.objects.get(username="admin").last_name == ""

@@ -70,7 +70,8 @@ def test_its_tokens_stop_with_their_owner_until_another_one_takes_it_over(people
     assert works(changing.create_token(people.bob, account, "ci", EVERY, 30)[1])
     assert not changing.adopt(people.bob, changing.get(people.bob, account.pk))
     assert AuditEntry.objects.get(action="service_account.adopt").data["before"] == "alice"
-    assert not Notice.objects.filter(pk=notice.pk).exists()  # so that another end is told again
+    [(again, words)] = inbox.page(people.bob.user)[0][:1]
+    assert (again.pk, words.is_past) == (notice.pk, True)
 
 
 def test_its_own_token_stops_what_it_opened_when_the_owner_leaves(people: People) -> None:
@@ -79,7 +80,11 @@ def test_its_own_token_stops_what_it_opened_when_the_owner_leaves(people: People
     make_owner(people, people.bob)
     with heard(access_changed) as names:
         leave(people)
+    with heard(access_changed) as later:
+        members.set_active(people.admin, people.alice.user, active=False)
     assert sorted(names) == ["alice", account.username]
+    assert later == ["alice"]
+    assert Notice.objects.filter(user=people.bob.user).count() == 1  # it had stopped before
 
 
 def test_nobody_signs_in_as_it(people: People) -> None:
