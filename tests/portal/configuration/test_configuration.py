@@ -150,10 +150,13 @@ tenants:
   name: X
 - name: no slug
 surprises: []
+people:
+- username: eve
+  last_name: "a\\u202eb"
 """
     before = exported(client)
     found = faults(client, text)
-    assert list(found) == [f"line {line}" for line in (7, 16, 21, 22, 24, 26, 27)]
+    assert sorted(found) == [f"line {line}" for line in (16, 21, 22, 24, 26, 27, 30, 7)]
     assert exported(client) == before
 
 

@@ -1176,7 +1176,7 @@ def service_accounts_destroy(id: str) -> Call[None]:
 
 
 def service_accounts_adopt_create(id: str) -> Call[ServiceAccountShape]:
-    """Answer for a service account, so that its tokens work (owners)."""
+    """Answer for a service account, and revoke its tokens (owners)."""
     return Call("POST", f"service-accounts/{place(id)}/adopt/")
 
 
@@ -1196,7 +1196,7 @@ def service_accounts_tokens_list(
 
 
 def service_accounts_tokens_create(id: str, body: NewServiceToken) -> Call[TokenWithSecretShape]:
-    """Create a token of a service account; only this response contains its secret (owners)."""
+    """Create a token of a service account for which you answer; only this response contains its secret."""
     return Call("POST", f"service-accounts/{place(id)}/tokens/", body=body)
 
 
