@@ -8,6 +8,7 @@ class QuotasConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts.notices import words
+        from accounts.service_accounts import changing
         from accounts.trail import trail_words as trail
         from clusters.doctor import examination
         from clusters.signals import capacity_changed, tick
@@ -19,6 +20,7 @@ class QuotasConfig(AppConfig):
         from quotas.pools import doctor
 
         holders.connect()
+        changing.register(holders.busy)
         # What an admission pass changes, it announces itself, once.
         for signal in (capacity_changed, signals.claim_released, signals.standing_changed):
             signal.connect(on_change, dispatch_uid="quotas.live")

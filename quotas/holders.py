@@ -11,8 +11,10 @@ from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
+from django.db.models import Exists, OuterRef, QuerySet
 from django.dispatch import Signal
 
+from accounts.models import User
 from quotas import enqueue, signals
 from quotas.models import Claim
 
@@ -145,3 +147,9 @@ def _on_standing_changed(*, claims: Iterable[Claim], **_: Any) -> None:
     for kind, holder in _holders.items():
         if of_kind := [claim for claim in claims if claim.holder_kind == kind]:
             holder.standing_changed(of_kind)
+
+
+def busy(users: QuerySet[User]) -> QuerySet[User]:
+    """Return those of these users who have a claim that waits or is admitted."""
+    claims = Claim.objects.filter(user=OuterRef("pk")).exclude(state=Claim.State.RELEASED)
+    return users.filter(Exists(claims))

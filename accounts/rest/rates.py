@@ -64,7 +64,9 @@ def count_request(request: HttpRequest, actor: Actor, view: type) -> None:
     request.is_counted = True  # type: ignore[attr-defined]
     means = "token" if actor.token is not None else "browser"
     kind = kind_of(str(request.method), view)
-    count(f"{kind}/{means}/{actor.user.pk}", settings.API_RATES[kind])
+    # Service accounts share the buckets of the owner who answers for them.
+    whose = actor.user.responsible_id or actor.user.pk
+    count(f"{kind}/{means}/{whose}", settings.API_RATES[kind])
 
 
 def kind_of(method: str, view: type) -> str:

@@ -98,7 +98,7 @@ class ServiceAccountView(APIView):
     @extend_schema(
         summary=gettext_noop("Delete a service account: its tokens end at once (owners)"),
         request=None,
-        responses=answers({204: None}, 404),
+        responses=answers({204: None}, 404, 409),
     )
     def delete(self, request: Request, id: UUID) -> Response:
         actor = actor_of(request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
@@ -21,6 +21,13 @@ from accounts.service_accounts.answering import accounts
 from accounts.trail import audit
 
 MOST_PER_TENANT = 50
+
+# Rooms above say which of these users still run or queue something.
+_busy: list[Callable[[QuerySet[User]], QuerySet[User]]] = []
+
+
+def register(busy: Callable[[QuerySet[User]], QuerySet[User]]) -> None:
+    _busy.append(busy)
 
 
 def visible(actor: Actor) -> QuerySet[User]:
@@ -98,9 +105,15 @@ def adopt(actor: Actor, account: User) -> bool:
 def delete(actor: Actor, account: User) -> None:
     """Delete the account: its tokens end at once. Its row stays if it has or had workspaces or jobs.
 
-    What it runs goes on, and the tenant's owners can stop it.
+    Raise Conflict while it runs or queues something: what runs must not outlive what counts toward the limit.
     """
     with _by_an_owner(actor, _tenant(account), account):
+        if any(busy(User.objects.filter(pk=account.pk)).exists() for busy in _busy):
+            raise Conflict(
+                "service_account_busy",
+                _("%(name)s still has workspaces or jobs that run or wait.") % {"name": account.username},
+                _("Stop them first."),
+            )
         _end_tokens(actor, account)
         Membership.objects.filter(user=account).delete()
         User.objects.filter(pk=account.pk).update(is_active=False)

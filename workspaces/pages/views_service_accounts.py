@@ -101,12 +101,19 @@ def delete(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     if request.method == "GET":
         effects = [
             _("Its tokens stop working at once. This cannot be undone."),
-            _("Workspaces and jobs that it started continue. Owners of your team can stop them."),
+            _(
+                "Stop its workspaces and jobs first: it cannot be deleted while something of it runs or waits."
+            ),
         ]
         title = _("Delete the service account %(name)s?") % name
         back = reverse("service-account", args=[slug, id])
         return ask(request, "tenants", back, title, effects, _("Delete"))
-    changing.delete(actor, found)
+    try:
+        changing.delete(actor, found)
+    except Conflict as refusal:
+        audit.record_refusal(request, actor, refusal)
+        messages.error(request, f"{refusal.message} {refusal.hint}")
+        return redirect("service-account", slug, id)
     messages.success(request, _("%(name)s was deleted.") % name)
     return redirect("tenant", slug)
 

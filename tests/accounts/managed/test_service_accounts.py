@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth import authenticate
 from django.db import IntegrityError, transaction
 from django.test import Client
+from django.utils import timezone
 
 from accounts import members
 from accounts.access import Actor
@@ -17,7 +18,11 @@ from accounts.notices.models import Notice
 from accounts.service_accounts import changing
 from accounts.signals import access_changed, send_access_changed
 from accounts.trail.trail_words import sentence
+from quotas.models import Claim
 from tests.accounts.people import People, heard
+from tests.cast import make_cast
+from tests.shared.workspace_rows import make_workspace
+from workspaces.models import Phase
 
 EVERY = ["read", "workspaces", "jobs", "volumes"]
 
@@ -134,6 +139,21 @@ def test_a_deleted_one_is_gone_with_its_tokens(people: People) -> None:
     assert not User.objects.filter(pk=account.pk).exists()
     assert not APIToken.objects.filter(user=account.pk).exists()
     made(people)  # its name is free again
+
+
+@pytest.mark.django_db
+def test_one_that_still_runs_something_is_not_deleted() -> None:
+    cast = make_cast()
+    account = changing.create(cast.alice, tenant="demo", name="nightly", role="member")
+    workspace = make_workspace(cast, Actor(account), Phase.WAITING)
+    with pytest.raises(Conflict) as refusal:
+        changing.delete(cast.alice, account)
+    assert refusal.value.code == "service_account_busy"
+    Claim.objects.filter(holder_id=workspace.pk).update(
+        state=Claim.State.RELEASED, released_at=timezone.now()
+    )
+    changing.delete(cast.alice, account)
+    assert not User.objects.get(pk=account.pk).is_active
 
 
 def test_the_trail_says_which_account_acted_and_who_answers_for_it(people: People) -> None:

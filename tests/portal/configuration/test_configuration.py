@@ -164,10 +164,13 @@ surprises: []
 idle_policies:
 - {night_minutes: 30}
 - {tenant: demo, night_from: 25:00}
+people:
+- username: eve
+  last_name: "a\\u202eb"
 """
     before = exported(client)
     found = faults(client, text)
-    assert list(found) == [f"line {line}" for line in (7, 16, 21, 22, 24, 26, 27, 29, 30)]
+    assert list(found) == [f"line {line}" for line in (7, 16, 21, 22, 24, 26, 27, 29, 30, 33)]
     assert exported(client) == before
 
 
