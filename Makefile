@@ -106,11 +106,11 @@ messages: $(RUNTIME)
 
 # --- Checks
 
-# The types are checked by one process beside the tests, which wait now and then: together they leave no core idle.
 # The trial cluster's own tests run only where it, they or the contract changed since they last passed.
 test: style check-network $(SSHD)
 	@$(BIN)/python -m tests.gate.fingerprint check || $(MAKE) test-cluster
-	@$(MAKE) --jobs=2 types quick
+	@$(MAKE) types
+	@$(MAKE) quick
 
 # Generated examples are the same each time, so that what is red is the change's; pytest by hand draws new ones.
 # A red test is run again alone, and a suite has a budget in seconds of two quiet cores: docs/development/tests.md.

@@ -74,6 +74,7 @@ def test_the_portals_image_has_production_packages_alone() -> None:
     assert pinned("trial.txt") >= wanted("trial.in")
 
 
+@pytest.mark.slow
 def test_production_imports_nothing_of_a_trial() -> None:
     only_trial = pinned("trial.txt") - pinned("runtime.txt")
     modules = {

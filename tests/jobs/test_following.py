@@ -53,6 +53,7 @@ def test_a_job_has_no_claim_while_it_waits_and_begins_by_itself(house: Cast) -> 
     assert job_json(then, house.alice)["after"][0]["standing"] == "met"
 
 
+@pytest.mark.slow
 def test_the_end_of_a_job_asks_for_looks_at_those_that_wait_for_it(house: Cast) -> None:
     first = submitted(house, "first", ends=RUNS)
     then = drive(
@@ -127,6 +128,7 @@ def test_the_deletion_of_a_job_ends_what_waits_for_its_success(house: Cast) -> N
     drive(at_end, in_phase("succeeded"))
 
 
+@pytest.mark.slow
 def test_a_job_that_waits_can_be_deleted(house: Cast) -> None:
     then = submitted(house, "then", after=after(submitted(house, "first", ends=RUNS)))
     lifecycle.delete(house.alice, then)

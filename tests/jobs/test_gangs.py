@@ -81,6 +81,7 @@ def test_a_pod_that_is_deleted_ends_all_and_costs_no_retry(house: Cast, api: Api
     }
 
 
+@pytest.mark.slow
 def test_the_end_of_a_pod_that_vanished_is_an_admins_to_confirm(house: Cast, api: Api) -> None:
     job = running(house)
     pod = there(job, api, "Pod")[0]

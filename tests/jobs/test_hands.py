@@ -61,6 +61,7 @@ def test_a_batch_job_that_is_suspended_by_hand_costs_no_retry(house: Cast, api: 
     is_free_of_retries(drive(job, runs_again))
 
 
+@pytest.mark.slow
 def test_a_secret_that_is_deleted_by_hand_is_made_again_for_the_next_attempt(house: Cast, api: Api) -> None:
     job = running(house)
     namespace, name = job.tenant.namespace, job.object_name
@@ -83,6 +84,7 @@ def test_an_eviction_costs_no_retry(house: Cast, api: Api, played_cluster: Path)
     assert attempts(job)[0].reason == "ended_from_outside"
 
 
+@pytest.mark.slow
 def test_a_part_goes_on_once_an_admin_confirmed_the_end_of_its_vanished_pod(house: Cast, api: Api) -> None:
     job = vanished(house, api)
     claim = Claim.objects.get(holder_id=job.pk, state=Claim.State.ADMITTED)
@@ -92,6 +94,7 @@ def test_a_part_goes_on_once_an_admin_confirmed_the_end_of_its_vanished_pod(hous
     is_free_of_retries(job)
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_is_over_once_an_admin_confirmed_the_end(house: Cast, api: Api) -> None:
     job = vanished(house, api)
     assert lifecycle.cancel(house.alice, job)

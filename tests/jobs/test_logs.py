@@ -46,6 +46,7 @@ def all_whole(count: int) -> bool:
     return LogStream.objects.filter(ended_at__isnull=False).count() == count
 
 
+@pytest.mark.slow
 async def test_the_output_of_each_attempt_is_kept(house: Cast) -> None:
     job = await in_thread(submitted)(house, completions=2, parallelism=2)
     await in_thread(drive)(job, in_phase("succeeded"))

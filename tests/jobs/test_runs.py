@@ -58,6 +58,7 @@ def test_a_final_exit_code_is_not_tried_again(house: Cast) -> None:
     assert (job.failure or {})["code"] == "exit_code_is_final"
 
 
+@pytest.mark.slow
 def test_retry_failed_runs_what_did_not_succeed(house: Cast) -> None:
     job = drive(submitted(house, ends=FAILS, retries=0), in_phase("failed"))
     assert lifecycle.retry_failed(house.alice, job)
@@ -114,6 +115,7 @@ def test_a_deleted_job_leaves_nothing_in_the_cluster(house: Cast, api: Api) -> N
         assert [body for body in there if not body["metadata"].get("deletionTimestamp")] == []
 
 
+@pytest.mark.slow
 def test_a_job_is_deleted_when_its_time_to_live_has_passed(house: Cast) -> None:
     job = drive(submitted(house, ttl_hours=1), in_phase("succeeded"))
     Job.objects.update(expires_at=job.ended_at)

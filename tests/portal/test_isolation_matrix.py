@@ -642,6 +642,7 @@ def test_the_api_answers_browsers_and_tokens_of_one_scope_with_no_more(
             assert lone[1:] == opens, method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", OF_PAGES, ids=lambda address: address.name)
 def test_a_page_answers_everybody_as_the_table_says(stage: Stage, address: Address) -> None:
     browsers = [*(stage.browser(who) for who in PEOPLE), Client()]

@@ -72,6 +72,7 @@ def test_a_clone_with_files_waits_for_its_copies_without_a_gpu_and_mounts_them(
     assert copy.events.filter(code="cloned_with_files").exists()
 
 
+@pytest.mark.slow
 def test_an_owner_of_the_tenant_hands_it_on_without_what_is_not_shared(
     house: Cast, api: Api, source: Workspace
 ) -> None:
@@ -83,6 +84,7 @@ def test_an_owner_of_the_tenant_hands_it_on_without_what_is_not_shared(
     assert copy.events.filter(code="cloned_with_files_of_another").exists()
 
 
+@pytest.mark.slow
 def test_who_may_not_read_the_files_clones_the_settings_alone(
     house: Cast, api: Api, source: Workspace
 ) -> None:

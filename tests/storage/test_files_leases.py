@@ -157,6 +157,7 @@ def test_the_lease_lasts_until_the_end_of_the_pod_is_proven(
     assert Leases().held([dataset.pk]) == ()
 
 
+@pytest.mark.slow
 def test_a_session_ends_without_use_in_the_bin_and_with_its_pod(
     house: Cast, dataset: Volume, api: Api
 ) -> None:
@@ -174,6 +175,7 @@ def test_a_session_ends_without_use_in_the_bin_and_with_its_pod(
     session_of(dataset, "ended")
 
 
+@pytest.mark.slow
 def test_a_home_that_many_nodes_mount_is_open_beside_its_runs(house: Cast, dataset: Volume) -> None:
     drive(launched(house, dataset), run_in_phase("ready"))
     home = Volume.objects.get(kind="home")

@@ -33,6 +33,7 @@ def until(done: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_volume_is_made_grown_and_deleted_without_a_hand(house: Cast, api: Api) -> None:
     mirror = Mirror(lambda: api_for(house.cluster))
     for kind in OF_CLUSTER:

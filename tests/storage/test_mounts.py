@@ -90,6 +90,7 @@ def test_two_readers_at_once_and_a_writer_waits_until_the_end_of_both_is_proven(
     assert drive(writer, in_phase("ready")).phase == "ready"
 
 
+@pytest.mark.slow
 def test_a_disk_leads_its_workspaces_to_its_node(house: Cast, api: Api) -> None:
     for node in Node.objects.all():
         node.labels["kubernetes.io/hostname"] = node.name

@@ -140,6 +140,7 @@ def test_rows_follow_the_cluster(
     until(lambda: ("DELETED", "ours") in changes(heard, "Pod"))
 
 
+@pytest.mark.slow
 def test_a_pod_of_a_part_has_a_row_until_it_goes_and_a_tenants_has_none(
     cluster: Cluster, api: Api, namespace: str, fleet: Fleet
 ) -> None:

@@ -22,6 +22,7 @@ def looked_at(house: Cast, job: Job) -> tuple[bool, bool]:
     return tuple(rows.filter(pk=job.pk).exists() for rows in (keeper.unsettled(), keeper.after_list()))  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 def test_a_job_in_the_queue_waits_for_a_mark(house: Cast) -> None:
     job = submitted(house, ends=RUNS)
     assert looked_at(house, job) == (False, False)

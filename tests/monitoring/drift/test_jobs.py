@@ -34,6 +34,7 @@ def found_in(house: Cast) -> list[tuple[str, str]]:
     return list(rows.values_list("kind", "name"))
 
 
+@pytest.mark.slow
 def test_the_objects_of_a_running_job_and_of_one_that_just_ended_are_no_finding(house: Cast) -> None:
     job = drive(submitted(house, ends=RUNS, secret_env={"KEY": "hush"}), in_phase("running"))
     assert found_in(house) == []

@@ -210,6 +210,7 @@ async def until(look: Any) -> None:
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_one_persons_requests_leave_the_threads_to_others(
     slow: Slow, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

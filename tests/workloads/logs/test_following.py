@@ -106,6 +106,7 @@ async def test_a_log_is_stored_as_it_grows_and_ends_with_its_pod(cast: Cast) -> 
     assert stream.ended_at is not None
 
 
+@pytest.mark.slow
 async def test_streams_that_are_cut_leave_no_gap_and_no_double(cast: Cast) -> None:
     stream = await in_thread(make_stream)(cast.demo)
     server = LogServer(lines(0, 400), cuts=[1, 3000, 0, 4001, 17, 9999, 35, 8000])

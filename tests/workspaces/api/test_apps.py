@@ -59,6 +59,7 @@ def test_a_workspace_has_eight_apps_at_most(cast: Cast) -> None:
     assert (one_more.status_code, one_more.json()["error"]["code"]) == (409, "too_many_apps")
 
 
+@pytest.mark.slow
 def test_the_launch_form_takes_apps_and_clones_of_others_do_not(cast: Cast) -> None:
     bob = browser(cast.bob)
     refused = bob.post("/launch/", SENT | {"apps": "TensorBoard"})

@@ -40,6 +40,7 @@ def mounted(play: Play) -> set[str]:
     return {mount["mountPath"] for mount in play.pod()["spec"]["containers"][0]["volumeMounts"]}
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_and_the_next_start_mounts_the_new_list(play: Play) -> None:
     one, two = dataset(play.cast, "one"), dataset(play.cast, "two")
     shown = patch(play, body(one)).json()
@@ -81,6 +82,7 @@ def test_an_eviction_brings_it_back_as_it_was_and_a_stop_takes_the_change_up(pla
     assert play.told("remounted") == 1
 
 
+@pytest.mark.slow
 def test_the_same_volume_moves_to_another_path(play: Play) -> None:
     one = dataset(play.cast, "one")
     patch(play, body(one))

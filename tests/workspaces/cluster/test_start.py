@@ -183,6 +183,7 @@ def test_neither_log_nor_command_lines_nor_the_home_hold_the_token(running: Pod)
     assert running.ssh(f"grep -r -e {running.token} ~").returncode == 1
 
 
+@pytest.mark.slow
 def test_a_cell_runs_and_ctrl_c_reaches_kernels_and_terminals(running: Pod) -> None:
     with Kernel(running) as kernel:
         assert kernel.run("1 + 1") == "2"

@@ -28,6 +28,7 @@ def test_drivers_are_compared_number_by_number(least: str, found: list[str], sor
     assert sorted_by(least, found) == sorted_drivers
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_an_image_is_refused_where_all_nodes_have_an_older_driver(cast: Cast) -> None:
     Image.objects.update(least_driver="550")

@@ -61,6 +61,7 @@ def test_a_size_that_waits_for_the_next_start_says_so(cast: Cast) -> None:
     assert page.count('value="a100-2" selected') == 1
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_said_at_its_field_and_nothing_is_changed(cast: Cast) -> None:
     make_workspace(cast, cast.bob, name="taken")
     workspace = make_workspace(cast, cast.bob)

@@ -90,6 +90,7 @@ def test_a_template_that_could_not_be_launched_is_not_saved(cast: Cast, changes:
     assert not Template.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_size_to_find_comes_back_as_it_was_asked_for(cast: Cast) -> None:
     find = {"flavor": "*", "gpus": "2", "gpu_memory_gb": "40", "cpu": "6", "memory_gib": "32"}
     alice = browser(cast.alice)

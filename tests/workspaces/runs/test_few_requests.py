@@ -90,6 +90,7 @@ def name_of(body: dict[str, Any]) -> str:
     return str(body["metadata"]["name"])
 
 
+@pytest.mark.slow
 def test_a_look_that_hears_of_progress_makes_none(play: Play, api: CountingApi) -> None:
     play.until(lambda _: any(name_of(pod) == play.row.object_name for pod in api.of("Pod")))
     look(play.id, play.mirror)
@@ -102,6 +103,7 @@ def test_a_look_that_hears_of_progress_makes_none(play: Play, api: CountingApi) 
     assert play.row.phase == "ready"
 
 
+@pytest.mark.slow
 def test_a_look_at_a_ready_run_makes_none_even_if_it_is_asked_to_compare(
     play: Play, api: CountingApi
 ) -> None:

@@ -60,6 +60,7 @@ def test_warnings_come_in_time_and_for_a_short_lifetime_at_its_half(
 # --- The clock of a run
 
 
+@pytest.mark.slow
 def test_the_clock_starts_when_the_run_is_ready(play: Play) -> None:
     Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
     play.until_phase("starting")
@@ -87,6 +88,7 @@ def test_without_a_lifetime_nothing_ends_it(play: Play) -> None:
 # --- What is due
 
 
+@pytest.mark.slow
 def test_a_run_is_warned_then_stopped_with_its_files_and_returns_its_gpu(play: Play) -> None:
     Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
     row = play.begin_ready()

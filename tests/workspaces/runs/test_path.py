@@ -112,6 +112,7 @@ def test_stop_keeps_the_volumes_and_if_the_cluster_does_the_address_and_ends_the
     assert objects(house, api, ("Service",)) == []
 
 
+@pytest.mark.slow
 def test_a_start_after_a_stop_is_a_new_run_with_ten_steps(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     first_run, address, host_key = workspace.run, workspace.host, workspace.secret.host_key_public

@@ -88,6 +88,7 @@ def test_nodes_of_one_name_in_two_clusters_are_two_nodes(house: House) -> None:
     assert free == {"a100": 7, "far": 0}
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_away_does_not_delay_the_other(house: House) -> None:
     def no_answer() -> None:
         raise AssertionError("it was called")

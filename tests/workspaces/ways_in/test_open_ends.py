@@ -111,6 +111,7 @@ async def test_what_a_browser_has_open_ends(stage: Stage, loses: Callable[[Cast]
         await opened.have_ended()
 
 
+@pytest.mark.slow
 async def test_who_becomes_a_viewer_keeps_what_viewers_see(stage: Stage) -> None:
     async with AsyncExitStack() as stack:
         opened = await by_session(stage, stack)
@@ -122,6 +123,7 @@ async def test_who_becomes_a_viewer_keeps_what_viewers_see(stage: Stage) -> None
         stories.cancel()
 
 
+@pytest.mark.slow
 async def test_what_a_session_opened_ends_with_it(stage: Stage) -> None:
     """A session that only expires says nothing: sockets ask once in a minute, the rest every few seconds."""
     async with AsyncExitStack() as stack:

@@ -262,6 +262,7 @@ async def test_what_is_not_ssh_is_hung_up_on(stage: Stage) -> None:
         await stage.open(connection)
 
 
+@pytest.mark.slow
 async def test_a_flood_of_opens_is_cut_short_and_leaves_nothing_behind(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
