@@ -144,8 +144,9 @@ style: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 	$(AS_IN_PRODUCTION) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
+# In the order of their names: the longest files, tests/e2e, are not the last, with one worker idle.
 test-slow: $(TO_TEST) check-network check-browser
-	$(PYTEST) --budget=1200 $(OTHERS) --dist loadfile -m "slow and not long"
+	$(PYTEST) --budget=1200 $(OTHERS) --dist loadfile --no-loadscope-reorder -m "slow and not long"
 
 # Without Django and its database: conftest.py of tests/ is not read. Green, it writes the fingerprint of what passed, to
 # be committed with the change.

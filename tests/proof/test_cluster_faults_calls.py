@@ -144,6 +144,7 @@ def test_changes_before_lost_history_are_found_by_a_list(world: World, found: Fo
     found("watches reset, history expired (410)", "all was listed anew")
 
 
+@pytest.mark.long
 def test_launches_and_stops_do_not_need_a_working_watch(world: World, found: Found) -> None:
     with world.fault(silent_watches=True):
         victim = world.launch("bob", "everybody", "unwatched")
@@ -182,7 +183,7 @@ def throttling(world: World) -> Callable[[], None]:
 
 @pytest.mark.parametrize(
     ("how", "seconds"),
-    [rare(refusing, AWAY_SECONDS), rare(hung, 30), (throttling, 15)],
+    [rare(refusing, AWAY_SECONDS), rare(hung, 30), rare(throttling, 15)],
     ids=["503 for 60 s", "hung for 30 s", "throttled for an hour, for 15 s"],
 )
 def test_an_outage_delays_and_loses_nothing(

@@ -58,6 +58,7 @@ def has_result(alice: Client, result: str) -> None:
     comes_to(alice, submit(alice, command=["sh", "-c", check], retries=0), "succeeded")
 
 
+@pytest.mark.long
 def test_a_ring_that_loses_a_rank_comes_to_the_same_result(alice: Client) -> None:
     undisturbed = comes_to(alice, train(alice, "undisturbed"), "succeeded", 180)
     (only,) = undisturbed["attempts"]

@@ -39,6 +39,7 @@ def record_of(alice: Client, job: str) -> dict[str, Any]:
     return dict(until("the record is complete", found, 180, 1.0))
 
 
+@pytest.mark.long
 def test_records_of_real_ends_outlive_their_namespace(stack: Stack, alice: Client) -> None:
     program = ["sh", "-c", "echo about to fail; sleep 10; exit 1"]  # for the agent, which tells of its GPU
     failing = submit(alice, name="fails", command=program, retries=0, flavor="a100-1")

@@ -64,6 +64,7 @@ def attachments(stack: Stack, volume: str) -> list[Any]:
     return [one for one in stack.in_cluster("VolumeAttachment") if one["spec"]["source"] == source]
 
 
+@pytest.mark.long
 def test_nobody_gets_a_volume_that_a_node_still_holds() -> None:
     with running("held") as stack:
         alice = stack.client(stack.token("alice", "read", "workspaces", "volumes"))
