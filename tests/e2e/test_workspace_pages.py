@@ -39,9 +39,9 @@ def happens(workspace: Workspace) -> None:
 
 def is_kept_true(page: Page, workspace: Workspace) -> None:
     """Write an event and wait until the page has replaced its content."""
-    page.evaluate("document.querySelector('#now > *').dataset.old = 'yes'")
+    page.evaluate("for (const part of document.querySelector('#now').children) part.dataset.old = 'yes'")
     happens(workspace)
-    page.locator("#now > :not([data-old])").wait_for()
+    page.locator("#now > :not([data-old])").first.wait_for()
 
 
 def focused(page: Page) -> str:
