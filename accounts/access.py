@@ -57,6 +57,11 @@ class Actor:
                 _("Use a token without a tenant limit, or your profile page."),
             )
 
+    def require_admin(self) -> None:
+        """Refuse all but admins, and their tokens without the scope for it or bound to one tenant."""
+        self.require(Scope.ADMIN)
+        self.require_whole_person()
+
 
 def visible_tenants(actor: Actor) -> QuerySet[Tenant]:
     tenants = Tenant.objects.all()

@@ -22,8 +22,7 @@ from accounts.trail import audit
 
 
 def create_tenant(actor: Actor, *, slug: str, name: str) -> Tenant:
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     for field, value, check in (("slug", slug, valid_slug), ("name", name, visible)):
         try:
             check(value)
@@ -132,8 +131,7 @@ def delete_person(actor: Actor, user: User) -> None:
 
 @contextmanager
 def _changing_people(actor: Actor, user: User, *, one_stays: bool) -> Iterator[None]:
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     with transaction.atomic():
         both = locked(User.objects.filter(pk__in={actor.user.pk, user.pk}))
         if one_stays:

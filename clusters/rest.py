@@ -137,8 +137,7 @@ class ProveView(APIView):
     def post(self, request: Request, cluster: str) -> Response:
         checked(NoBody, request)
         actor = actor_of(request)
-        actor.require(Scope.ADMIN)
-        actor.require_whole_person()
+        actor.require_admin()
         found = Cluster.objects.filter(slug=cluster).first()
         if found is None:
             raise not_there()

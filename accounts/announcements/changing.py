@@ -14,14 +14,12 @@ from accounts.access import Actor
 from accounts.announcements.models import Announcement
 from accounts.errors import Invalid, NotThere
 from accounts.locks import locked
-from accounts.models import Scope
 from accounts.trail import audit
 
 
 def announce(actor: Actor, **values: Any) -> Announcement:
     """Create an announcement. Raise Invalid with the faulty fields."""
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     announcement = Announcement(**values)
     _check(announcement)
     with transaction.atomic():
@@ -32,8 +30,7 @@ def announce(actor: Actor, **values: Any) -> Announcement:
 
 def change(actor: Actor, announcement_id: UUID, **values: Any) -> Announcement:
     """Change an announcement, shown or not. Raise Invalid with the faulty fields."""
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     with transaction.atomic():
         row = _locked(announcement_id)
         changed = {name: value for name, value in values.items() if getattr(row, name) != value}
@@ -52,8 +49,7 @@ def end(actor: Actor, announcement_id: UUID) -> bool:
 
     One that was never shown is deleted.
     """
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     with transaction.atomic():
         row = _locked(announcement_id)
         now = timezone.now()

@@ -24,7 +24,6 @@ from accounts.errors import Invalid, NotSignedIn, Refusal, TooMany
 from accounts.locks import forget, locked
 from accounts.models import APIToken, DeviceCode, Scope, User
 from accounts.rest import rates
-from accounts.text import is_visible
 from accounts.trail import audit
 
 LIFETIME = timedelta(minutes=10)
@@ -51,9 +50,7 @@ def begin(name: str, scopes: Sequence[str]) -> Begun:
     if address is not None:
         rates.count(f"device/{neighbourhood(address)}", BEGUN_PER_MINUTE)
         rates.count(f"device-site/{district(address)}", BEGUN_PER_SITE_AND_MINUTE)
-    if not name.strip() or not is_visible(name):
-        text = _("Give it a name of 1 to 80 characters, on one line.")
-        raise Invalid("invalid", text, _("Change it and try again."), fields={"name": [text]})
+    tokens.check_name(name)
     now = timezone.now()
     forget(DeviceCode.objects.filter(expires_at__lt=now))
     if DeviceCode.objects.count() >= MOST_OPEN and not _forget_of_the_most():

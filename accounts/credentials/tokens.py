@@ -209,6 +209,10 @@ def check(user: User, name: str, scopes: Sequence[str], tenant: Tenant | None, d
         raise _invalid("tenant", _("Tokens of a service account are limited to its own tenant."))
     if not 1 <= days <= LONGEST_DAYS:
         raise _invalid("days", _("Use 1 to %(days)d days.") % {"days": LONGEST_DAYS})
+    check_name(name)
+
+
+def check_name(name: str) -> None:
     if not name.strip() or len(name) > 80 or not is_visible(name):
         raise _invalid("name", _("Give it a name of 1 to 80 characters, on one line."))
 

@@ -14,7 +14,7 @@ from accounts.access import Actor, not_there
 from accounts.credentials import passwords
 from accounts.errors import Conflict, Invalid
 from accounts.locks import locked
-from accounts.models import Scope, User
+from accounts.models import User
 from accounts.sign_on import second_factor
 from accounts.trail import audit
 
@@ -22,9 +22,8 @@ DETAILS = ("first_name", "last_name", "email")
 
 
 def everybody(actor: Actor) -> QuerySet[User]:
-    """All people, for admins. Service accounts are no people."""
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    """Return all people, for admins. Service accounts are no people."""
+    actor.require_admin()
     return User.objects.filter(service_of=None).prefetch_related("memberships__tenant")
 
 
@@ -37,8 +36,7 @@ def get(actor: Actor, username: str) -> User:
 
 def create(actor: Actor, person: User, *, with_password: bool, by: str = "") -> str | None:
     """Save a new person. Return the first password, which is shown once; None if they use single sign-on alone."""
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     password = passwords.new_password() if with_password else None
     person.set_password(password)
     person.password_is_first = with_password

@@ -26,7 +26,7 @@ from accounts.access import Actor
 from accounts.credentials import secrets, sessions, sign_in
 from accounts.errors import Conflict, Invalid, NotAllowed
 from accounts.locks import for_change, locked
-from accounts.models import Scope, User
+from accounts.models import User
 from accounts.trail import audit
 
 LAST_COUNTER = "last_counter"
@@ -136,8 +136,7 @@ def reset(actor: Actor | None, user: User) -> None:
     """Remove the second factor of a person who lost phone and recovery codes, and end their sessions. `actor` is None
     for an operator at the command line."""
     if actor is not None:
-        actor.require(Scope.ADMIN)
-        actor.require_whole_person()
+        actor.require_admin()
         require_reset(actor, user)
     with transaction.atomic():
         sessions.end_all(user)

@@ -12,7 +12,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.access import Actor
-from accounts.models import Scope
 from accounts.trail import audit
 from clusters.api import Api
 from clusters.connections import transport_to
@@ -104,8 +103,7 @@ def _gives_addresses(findings: Sequence[Finding]) -> bool:
 
 def add(actor: Actor, cluster: Cluster, seen: Seen) -> None:
     """Save a new cluster with its nodes. The watch begins within seconds, and keeps them."""
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     with transaction.atomic():
         cluster.save(force_insert=True)
         rows = [Node(cluster=cluster, **vars(node)) for node in seen.nodes]

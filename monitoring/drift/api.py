@@ -163,6 +163,5 @@ class DeleteView(FindingView):
 
 def findings(request: Request) -> QuerySet[Finding]:
     actor = actor_of(request)
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     return Finding.objects.select_related("cluster", "workspace__tenant", "job__tenant")

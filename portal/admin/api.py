@@ -117,8 +117,7 @@ class AdminActionView(APIView):
 
 def _require_admin(request: Request) -> Actor:
     actor = actor_of(request)
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     return actor
 
 

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from accounts import members, signals
 from accounts.access import Actor
 from accounts.locks import locked, one_at_a_time
-from accounts.models import Membership, Role, Scope, Tenant, User
+from accounts.models import Membership, Role, Tenant, User
 from accounts.people import changing as people
 from accounts.text import is_visible
 
@@ -203,8 +203,7 @@ def apply(actor: Actor, found: Sequence[Fate], *, with_password: bool) -> dict[s
 
     Raise a Refusal, and write nothing, if one of them is refused by now.
     """
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
     passwords: dict[str, str] = {}
     with signals.access_changes_together():
         named = {fate.line.tenant for fate in found if fate.role}

@@ -16,7 +16,6 @@ from accounts import signals
 from accounts.access import Actor, not_there
 from accounts.errors import Conflict, Invalid, Refusal
 from accounts.locks import one_at_a_time
-from accounts.models import Scope
 from clusters.models import Cluster
 from portal.configuration.difference import Change, Key, changes, plan
 from portal.configuration.kind import Faulty, Kind, Names, refusal_texts
@@ -48,11 +47,6 @@ class Difference:
         return not (self.created or self.changed or self.deleted)
 
 
-def require_admin(actor: Actor) -> None:
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
-
-
 def key_text(key: Key) -> str:
     """Return the key as one text. A part that it lacks before another is “*”, as in “*/a100”: of all tenants."""
     parts = list(key)
@@ -66,7 +60,7 @@ def key_text(key: Key) -> str:
 
 def export(actor: Actor) -> str:
     """Return all of it as YAML, in an order that changes only with what is in it. It holds no secret."""
-    require_admin(actor)
+    actor.require_admin()
     whole = {
         kind.name: [values for _key, (_obj, values) in sorted(there(kind).items(), key=_in_order)]
         for kind in KINDS
@@ -90,7 +84,7 @@ def _in_order(entry: tuple[Key, Any]) -> tuple[str, ...]:
 @contextmanager
 def _changing(actor: Actor) -> Iterator[None]:
     """Begin to change one object. What is wrong with its fields becomes a refusal."""
-    require_admin(actor)
+    actor.require_admin()
     try:
         with writing():
             yield
@@ -124,7 +118,7 @@ def delete(actor: Actor, kind: Kind, key: Key) -> None:
 
 
 def get(actor: Actor, kind: Kind, key: Key) -> Any:
-    require_admin(actor)
+    actor.require_admin()
     obj = kind.find(key)
     if obj is None:
         raise not_there()
@@ -140,7 +134,7 @@ def apply(actor: Actor, document: Document, *, dry_run: bool = False) -> Differe
 
     Raise Invalid, with the faulty lines, if anything in it is refused: then nothing has changed.
     """
-    require_admin(actor)
+    actor.require_admin()
     applying = _Applying(actor, document)
     try:
         with writing():

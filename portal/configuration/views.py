@@ -66,7 +66,7 @@ class KindList(ListView):
         return self.kind.rows()
 
     def get(self, request: Request) -> Response:
-        applying.require_admin(actor_of(request))
+        actor_of(request).require_admin()
         return self.page()
 
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from accounts import members
 from accounts.access import Actor, visible_tenants
 from accounts.errors import Conflict
-from accounts.models import Scope, Tenant
+from accounts.models import Tenant
 from accounts.trail import audit
 from clusters.isolation.deciding import set_without_isolation
 from clusters.models import Cluster
@@ -27,8 +27,7 @@ from workspaces.models import Workspace
 
 
 def require_admin(actor: Actor) -> None:
-    actor.require(Scope.ADMIN)
-    actor.require_whole_person()
+    actor.require_admin()
 
 
 @transaction.atomic

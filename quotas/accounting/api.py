@@ -154,8 +154,7 @@ class BudgetHours(APIView):
     )
     def post(self, request: Request) -> Response:
         actor, asked = actor_of(request), checked(AddedHours, request)
-        actor.require(Scope.ADMIN)
-        actor.require_whole_person()
+        actor.require_admin()
         user = {"user__username": asked["user"]} if asked.get("user") is not None else {"user": None}
         budget = budgets.visible(actor).filter(tenant__slug=asked["tenant"], **user).first()
         if budget is None:
