@@ -176,6 +176,12 @@ class Slapd:
         with self.root() as connection:
             assert connection.modify_dn(dn_of(name), f"uid={other}"), connection.result
 
+    def move(self, name: str, unit: str, was: str = "people") -> None:
+        with self.root() as connection:
+            dn = f"uid={name},ou={was},{BASE}"
+            moved = connection.modify_dn(dn, f"uid={name}", new_superior=f"ou={unit},{BASE}")
+            assert moved, connection.result
+
     def remove(self, *names: str) -> None:
         with self.root() as connection:
             for name in names:

@@ -133,7 +133,9 @@ def test_only_a_server_with_a_certificate_of_our_ca_gets_a_password(
     uni.person("ada")
     plain = {"BERTH_LDAP_URL": f"ldap://127.0.0.1:{uni.port}", "BERTH_LDAP_START_TLS": "1"}
     ours = uni.settings(**(plain if url == "start_tls" else {}))
-    settings.LDAP = directory_from(ours)
+    settings.LDAP = directory_from(
+        ours | {"BERTH_LDAP_CA_FILE": "", "BERTH_LDAP_CA": (uni.folder / "ca.pem").read_text()}
+    )
     assert enter("ada") == (302, "ada")
     asking._failed_at.clear()
     settings.LDAP = directory_from(ours | {"BERTH_LDAP_CA_FILE": str(uni.folder / "stranger.pem")})
