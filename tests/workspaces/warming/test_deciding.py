@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.references import complete
 from workspaces.warming.deciding import MOST_AT_ONCE, MOST_FAILURES, Named, Pull, likeliest, next_pulls
 
 A, B, C, D = (Named(slug=slug) for slug in "abcd")
@@ -21,6 +22,14 @@ def test_classes_come_first_then_what_most_people_used_then_templates() -> None:
 
 def test_a_launch_without_an_image_names_none() -> None:
     assert likeliest([(Named.of({}), 5)], [], [Named.of({"image": "a", "image_reference": None})]) == [A]
+
+
+def test_a_reference_is_found_as_nodes_write_it() -> None:
+    digest = "sha256:" + "0" * 64
+    assert complete("ubuntu") == "docker.io/library/ubuntu:latest"
+    assert complete("index.docker.io/team/image:1") == complete("team/image:1") == "docker.io/team/image:1"
+    assert complete(f"a.example:5000/b:1@{digest}") == f"a.example:5000/b@{digest}"
+    assert complete("<none>@<none>") == "docker.io/library/<none>@<none>"  # of an image without a name
 
 
 @given(
