@@ -57,7 +57,12 @@ def test_agents_on_all_nodes_are_ok_and_simulated_ones_are_named(cast: Cast) -> 
     [
         ({"seen_at": timezone.now() - timedelta(days=1)}, "The agents of gpu-2 no longer report."),
         (
-            {"troubles": [{"code": "library_missing", "detail": ""}, {"code": "kubelet_silent", "detail": ""}]},
+            {
+                "troubles": [
+                    {"code": "library_missing", "detail": ""},
+                    {"code": "kubelet_silent", "detail": ""},
+                ]
+            },
             "The agent of gpu-2 sees no GPU: library_missing.",
         ),
         ({"driver_version": "535"}, "NVIDIA drivers differ: most nodes have 550, but 535 on gpu-2."),
