@@ -75,7 +75,7 @@ class TestAddresses:
 
     def test_jupyter_in_clear_text_is_a_warning(self, settings: Any) -> None:
         found = {}
-        for settings.WORKSPACE_DOMAIN in ("ws.example", ""):  # type: ignore[attr-defined]
+        for settings.WORKSPACE_DOMAIN in ("ws.example", ""):
             told = said(addresses.addresses, Said(), exposure=Cluster.Exposure.LOAD_BALANCER)
             found[settings.WORKSPACE_DOMAIN] = [text for _level, text, *_ in told if "clear text" in text]
         assert [len(found[""]), len(found["ws.example"])] == [1, 0]
