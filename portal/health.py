@@ -19,6 +19,7 @@ from django.http import HttpRequest, JsonResponse
 
 from portal.channel_layer import connection_parameters
 from vitals.pulse import SILENT_AFTER_SECONDS
+from vitals.release import too_old
 
 TIMEOUT_SECONDS = 3
 Checks = dict[str, str | None]
@@ -83,6 +84,8 @@ async def _checks(parts: tuple[str, ...]) -> Checks:
                 if missing:
                     text = f"{len(missing)} database migrations are missing: run manage.py migrate."
                     return {"database": text}
+                if await _takes_newer_ones_alone(connection):
+                    return {"database": "The database is of a newer release: install that."}
                 silent = await _silent_seconds(connection) if parts else {}
     except psycopg.errors.UndefinedTable:
         return {"database": "The database is empty: run manage.py migrate."}
@@ -95,6 +98,11 @@ async def _checks(parts: tuple[str, ...]) -> Checks:
 async def _applied_migrations(connection: Connection) -> set[tuple[str, str]]:
     cursor = await connection.execute("SELECT app, name FROM django_migrations")
     return {(app, name) for app, name in await cursor.fetchall()}
+
+
+async def _takes_newer_ones_alone(connection: Connection) -> bool:
+    cursor = await connection.execute("SELECT oldest FROM vitals_release")
+    return any(too_old(oldest) for (oldest,) in await cursor.fetchall())
 
 
 async def _silent_seconds(connection: Connection) -> dict[str, float]:

@@ -14,7 +14,8 @@ from django.test import AsyncClient, RequestFactory
 
 from portal import health
 from portal.channel_layer import NotifyLayer
-from vitals.models import Process
+from vitals.models import Process, Release
+from vitals.release import RELEASE
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +124,16 @@ def test_not_ready_while_a_migration_is_missing(client: Any) -> None:
         recorder.record_applied("accounts", "0001_initial")
     assert answer.status_code == 503
     assert answer.json()["checks"]["database"] == "1 database migrations are missing: run manage.py migrate."
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_not_ready_on_a_database_that_takes_newer_releases_alone() -> None:
+    await Release.objects.aupdate_or_create(pk=1, defaults={"number": 99, "oldest": RELEASE + 1})
+    status, body = await ask("/readyz/web")
+    assert (status, body["checks"]) == (
+        503,
+        {"database": "The database is of a newer release: install that."},
+    )
 
 
 @pytest.mark.django_db(transaction=True)
