@@ -1,6 +1,7 @@
 import asyncio
 import json
 import re
+import socket
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.db.models.functions import Now
 from django.test import AsyncClient, RequestFactory
 
 from portal import health
-from portal.channel_layer import NotifyLayer
+from portal.channel_layer import NotifyLayer, connection_parameters
 from vitals.models import Process, Release
 from vitals.release import RELEASE
 
@@ -112,6 +113,16 @@ async def test_not_ready_without_the_database_and_silent_about_where_it_is(
     status, body = await ask("/readyz")
     assert (status, body["checks"]) == (503, {"database": "The database does not answer."})
     assert "hunter2" not in str(body)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+async def test_ready_while_one_of_two_servers_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = connection_parameters()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hosts = {"host": f"127.0.0.1,{own['host']}", "port": f"{silent.getsockname()[1]},5432"}
+        monkeypatch.setattr(health, "connection_parameters", lambda: own | hosts)
+        assert (await ask("/readyz/web"))[0] == 200
 
 
 @pytest.mark.django_db(transaction=True)
