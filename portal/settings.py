@@ -12,7 +12,14 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from accounts.sign_on.configuration import provider_from
-from portal.environment import BASE_DIR, from_url, load_run_file, load_secret_files, state_dir
+from portal.environment import (
+    BASE_DIR,
+    for_several_hosts,
+    from_url,
+    load_run_file,
+    load_secret_files,
+    state_dir,
+)
 from portal.safe_start import metrics_token, unsafe
 
 django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
@@ -141,6 +148,7 @@ DATABASES["default"]["OPTIONS"] = {
     "server_side_binding": True,
     "prepare_threshold": 3,
     "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3",
+    **for_several_hosts(DATABASES["default"]),
     **DATABASES["default"].get("OPTIONS", {}),
 }
 if ROLE in ("web", "ssh-jump"):
