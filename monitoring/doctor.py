@@ -92,9 +92,7 @@ def of_agents(cluster: Cluster, with_gpus: Sequence[Node], agents: Sequence[Agen
             Level.WARN,
             _("Nothing monitors the GPUs of %(nodes)s: no agent has reported them.")
             % {"nodes": named(without)},
-            _(
-                "Install the node agent there (deploy/agent), or name a Prometheus that has dcgm-exporter's figures."
-            ),
+            _("Install the node agent there, or name a Prometheus that has dcgm-exporter's figures."),
             Check.AGENTS,
         )
     hears_since = heard_since("web")
