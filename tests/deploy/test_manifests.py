@@ -63,6 +63,9 @@ def test_no_request_reaches_a_pod_that_has_ended() -> None:
     pod = web["template"]["spec"]
     [container] = pod["containers"]
     [pause] = [int(word) for word in container["lifecycle"]["preStop"]["exec"]["command"] if word.isdigit()]
+    assert (
+        "--loop=asyncio" in container["command"]
+    )  # takes all connections that wait: none is left when it ends
     [graceful] = [int(word.partition("=")[2]) for word in container["command"] if "graceful-shutdown" in word]
     assert pause >= 5 and pause + graceful < pod["terminationGracePeriodSeconds"]
     assert web["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
