@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -58,6 +59,30 @@ class OwnRights:
     def clear_away(self) -> None:
         for path in (f"{RBAC}/clusterrolebindings", f"{RBAC}/clusterroles", "/api/v1/namespaces"):
             self._admin.call("DELETE", f"{path}/{self.name}")
+
+
+def rules_of(part: str) -> list[dict[str, Any]]:
+    """Return the rules of a part's ClusterRole in deploy/kubernetes."""
+    bodies = (
+        body for path in MANIFEST.parent.glob("*.yaml") for body in yaml.safe_load_all(path.read_text())
+    )
+    roles = [body for body in bodies if body["kind"] == "ClusterRole"]
+    return [rule for role in roles if role["metadata"]["name"] == f"berth-{part}" for rule in role["rules"]]
+
+
+def without(rules: list[dict[str, Any]], group: str, resource: str, verb: str) -> list[dict[str, Any]]:
+    """Return the rules without one verb on one resource."""
+
+    def left(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        if resource not in rule["resources"] or group not in rule["apiGroups"]:
+            yield rule
+            return
+        others = [other for other in rule["resources"] if other != resource]
+        verbs = [known for known in rule["verbs"] if known != verb]
+        yield from [rule | {"resources": others}] if others else []
+        yield from [rule | {"resources": [resource], "verbs": verbs}] if verbs else []
+
+    return [part for rule in rules for part in left(rule)]
 
 
 def bind(cluster: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from clusters.doctor import Level, examine
 from clusters.models import Cluster
 from clusters.permissions import NEEDS, Need
 from tests.cast import NETWORKS
-from tests.own_rights import OwnRights
+from tests.own_rights import OwnRights, without
 
 LACKED = [
     pytest.param(need, verb, id=f"{verb} {need.resource}")
@@ -55,21 +54,6 @@ def failures(cluster: Cluster) -> Iterator[str]:
             yield finding.message
 
 
-def without(rules: list[dict[str, Any]], need: Need, verb: str) -> list[dict[str, Any]]:
-    """Return the rules without one verb on one resource."""
-
-    def left(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        if need.resource not in rule["resources"] or need.group not in rule["apiGroups"]:
-            yield rule
-            return
-        others = [resource for resource in rule["resources"] if resource != need.resource]
-        verbs = [known for known in rule["verbs"] if known != verb]
-        yield from [rule | {"resources": others}] if others else []
-        yield from [rule | {"resources": [need.resource], "verbs": verbs}] if verbs else []
-
-    return [part for rule in rules for part in left(rule)]
-
-
 def test_the_manifests_rights_are_all_that_doctor_asks_for(cluster: Cluster) -> None:
     comes_to(cluster)
     assert not [found for found in examine(cluster) if found.level == Level.FAIL]
@@ -79,7 +63,7 @@ def test_the_manifests_rights_are_all_that_doctor_asks_for(cluster: Cluster) -> 
 def test_exactly_the_missing_right_is_named(
     cluster: Cluster, rights: OwnRights, need: Need, verb: str
 ) -> None:
-    rights.change(without(rights.rules, need, verb))
+    rights.change(without(rights.rules, need.group, need.resource, verb))
     comes_to(cluster, f"{verb} {need.resource}")
 
 
