@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,32 @@ from clusters.permissions import SECRETS_ROLE
 from devcluster.testing.kube import Kube
 
 MANIFEST = Path(__file__).parents[1] / "deploy" / "kubernetes" / "rbac.yaml"
+RECORDED = Path(__file__).parent / "clusters" / "used_rights.json"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+# Rights that the recorded run did not show: a test of the code that needs them.
+SHOWN_ELSEWHERE: dict[str, dict[str, str]] = {
+    "collector": {
+        "list /pods": "tests/workloads/logs/test_collector.py",
+        "watch /pods": "tests/workloads/logs/test_collector.py",
+        "get /pods/log": "tests/workloads/logs/test_collector.py",
+    },
+    "watcher": {
+        "bind rbac.authorization.k8s.io/clusterroles": "tests/clusters/isolation/test_granting.py",
+        "create /persistentvolumes": "tests/workspaces/launch/test_drivers.py",
+        "get /persistentvolumes": "tests/storage/test_adoption.py",
+        "delete apps/statefulsets": "tests/workspaces/runs/test_odd_clusters.py",
+    },
+    "worker": {
+        "delete apps/statefulsets": "tests/monitoring/drift/test_compare.py",
+        "delete /services": "tests/monitoring/drift/test_compare.py",
+        "delete networking.k8s.io/networkpolicies": "tests/monitoring/drift/test_of_jobs.py",
+        "create /resourcequotas": "tests/monitoring/drift/test_hands.py",
+        "patch /resourcequotas": "tests/monitoring/drift/test_hands.py",
+        "list kueue.x-k8s.io/clusterqueues": "tests/quotas/pools/test_doctor.py",
+        "list kueue.x-k8s.io/resourceflavors": "tests/quotas/pools/test_doctor.py",
+        "create authorization.k8s.io/subjectaccessreviews": "tests/clusters/doctor/test_rights.py",
+    },
+}
 
 
 class OwnRights:
@@ -68,6 +94,12 @@ def rules_of(part: str) -> list[dict[str, Any]]:
     )
     roles = [body for body in bodies if body["kind"] == "ClusterRole"]
     return [rule for role in roles if role["metadata"]["name"] == f"berth-{part}" for rule in role["rules"]]
+
+
+def needs(part: str) -> dict[str, str]:
+    """Return the rights that the part's requests need, each with a test that fails without it."""
+    recorded: dict[str, dict[str, str]] = json.loads(RECORDED.read_text())
+    return recorded.get(part, {}) | SHOWN_ELSEWHERE.get(part, {})
 
 
 def without(rules: list[dict[str, Any]], group: str, resource: str, verb: str) -> list[dict[str, Any]]:

@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from clusters.permissions import PARTS, SECRETS, SECRETS_ROLE
-from tests.deploy.used_rights import needs
-from tests.own_rights import rules_of
+from tests.own_rights import needs, rules_of
 
 RBAC = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
 
@@ -33,7 +32,7 @@ def test_each_parts_role_grants_what_it_needs_and_nothing_else(part: str) -> Non
 
 @pytest.mark.parametrize("part", [*PARTS, "collector", "retire"])
 def test_each_right_is_one_that_a_request_of_the_suite_needs(part: str) -> None:
-    """tests/deploy/used_rights.py records them anew; tests/clusters/test_verbs.py says what fails without one."""
+    """tests/deploy/used_rights.py records them anew; tests/clusters/test_own_rights.py says what fails without one."""
     rights = granted(part)
     if part in PARTS:  # bound for each tenant
         rights[SECRETS.group, SECRETS.resource] = set(SECRETS.verbs)

@@ -33,36 +33,6 @@ OF_RETIRE = ("clusters/pods/retiring.py",)
 CONNECTION = ("clusters/api.py", "clusters/transport.py", "clusters/connections.py", "clusters/mirror.py")
 
 Used = dict[str, dict[str, str]]  # part -> "verb group/resource" -> id of a test
-# Rights that the recorded run did not show: a test of the code that needs them.
-SHOWN_ELSEWHERE: Used = {
-    "collector": {
-        "list /pods": "tests/workloads/logs/test_collector.py",
-        "watch /pods": "tests/workloads/logs/test_collector.py",
-        "get /pods/log": "tests/workloads/logs/test_collector.py",
-    },
-    "watcher": {
-        "bind rbac.authorization.k8s.io/clusterroles": "tests/clusters/isolation/test_granting.py",
-        "create /persistentvolumes": "tests/workspaces/launch/test_drivers.py",
-        "get /persistentvolumes": "tests/storage/test_adoption.py",
-        "delete apps/statefulsets": "tests/workspaces/runs/test_odd_clusters.py",
-    },
-    "worker": {
-        "delete apps/statefulsets": "tests/monitoring/drift/test_compare.py",
-        "delete /services": "tests/monitoring/drift/test_compare.py",
-        "delete networking.k8s.io/networkpolicies": "tests/monitoring/drift/test_of_jobs.py",
-        "create /resourcequotas": "tests/monitoring/drift/test_hands.py",
-        "patch /resourcequotas": "tests/monitoring/drift/test_hands.py",
-        "list kueue.x-k8s.io/clusterqueues": "tests/quotas/pools/test_doctor.py",
-        "list kueue.x-k8s.io/resourceflavors": "tests/quotas/pools/test_doctor.py",
-        "create authorization.k8s.io/subjectaccessreviews": "tests/clusters/doctor/test_rights.py",
-    },
-}
-
-
-def needs(part: str) -> dict[str, str]:
-    """Return the rights that the part's requests need, each with a test that fails without it."""
-    recorded: Used = json.loads(RECORDED.read_text())
-    return recorded.get(part, {}) | SHOWN_ELSEWHERE.get(part, {})
 
 
 def resource_of(path: str) -> tuple[str, str, bool] | None:
