@@ -76,7 +76,7 @@ def directory_from(environment: Mapping[str, str]) -> Directory | None:
         ca_file=value("CA_FILE"),
         ca=value("CA"),
         bind_dn=value("BIND_DN"),
-        bind_password=environment.get(f"{PREFIX}BIND_PASSWORD", ""),
+        bind_password=value("BIND_PASSWORD"),
         people_filter=_filter(value("PEOPLE_FILTER", Directory.people_filter), "PEOPLE_FILTER"),
         name_attribute=_attribute(value("NAME_ATTRIBUTE", Directory.name_attribute), "NAME_ATTRIBUTE"),
         id_attribute=_attribute(value("ID_ATTRIBUTE", Directory.id_attribute), "ID_ATTRIBUTE"),

@@ -21,8 +21,7 @@ from accounts.errors import NotSignedIn
 from accounts.models import Role, User
 from accounts.signals import access_changed
 from monitoring.alerts import own_parts
-from tests.accounts.directory.slapd import BASE, Slapd
-from tests.accounts.directory.test_sign_in_slapd import enter
+from tests.accounts.directory.slapd import BASE, Slapd, enter
 from tests.accounts.people import People, heard
 from tests.accounts.sign_on.visiting import roles_of, trail
 
