@@ -321,6 +321,7 @@ class CloseBody(TypedDict):
 
 class ClusterSettings(TypedDict):
     kubeconfig: NotRequired[str | None]
+    registries: NotRequired[list[Registry]]
     without_isolation: NotRequired[bool]
     slug: str
     name: str
@@ -345,6 +346,8 @@ class ClusterSettings(TypedDict):
     http_proxy: NotRequired[str]
     https_proxy: NotRequired[str]
     no_proxy: NotRequired[str]
+    pod_environment: NotRequired[str]
+    trusted_certificates: NotRequired[str]
     pod_cidrs: NotRequired[list[str]]
     service_cidrs: NotRequired[list[str]]
     api_cidrs: NotRequired[list[str]]
@@ -1234,6 +1237,7 @@ class PatchedChangedRoute(TypedDict):
 
 class PatchedClusterChanges(TypedDict):
     kubeconfig: NotRequired[str | None]
+    registries: NotRequired[list[Registry]]
     without_isolation: NotRequired[bool]
     name: NotRequired[str]
     connection: NotRequired[Literal["in-cluster", "kubeconfig", "pasted"]]
@@ -1257,6 +1261,8 @@ class PatchedClusterChanges(TypedDict):
     http_proxy: NotRequired[str]
     https_proxy: NotRequired[str]
     no_proxy: NotRequired[str]
+    pod_environment: NotRequired[str]
+    trusted_certificates: NotRequired[str]
     pod_cidrs: NotRequired[list[str]]
     service_cidrs: NotRequired[list[str]]
     api_cidrs: NotRequired[list[str]]
@@ -1638,6 +1644,12 @@ class ReclaimShape(TypedDict):
     message: str
     hint: str
     at: str
+
+
+class Registry(TypedDict):
+    host: str
+    username: str
+    password: str
 
 
 class ReportedSeriesShape(TypedDict):
