@@ -50,6 +50,14 @@ class SignOnsWidget(forms.Textarea):
         )
 
 
+class SignOnsField(SecretField):
+    widget = SignOnsWidget(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"})
+
+    def to_python(self, value: Any) -> Any:
+        """Return lines with the line ends that they are shown with: a browser's other ones are no change."""
+        return str(super().to_python(value) or "").replace("\r\n", "\n")
+
+
 class ClusterForm(forms.ModelForm[Cluster]):
     pasted = SecretField(
         label=gettext_lazy("new kubeconfig"),
@@ -59,10 +67,9 @@ class ClusterForm(forms.ModelForm[Cluster]):
         ),
     )
 
-    sign_ons = SecretField(
+    sign_ons = SignOnsField(
         label=gettext_lazy("sign-ons to registries"),
         required=False,
-        widget=SignOnsWidget(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"}),
         help_text=gettext_lazy(
             "One HOST USER PASSWORD per line, as in: registry.example robot s3cret. Berth encrypts them and gives "
             "them to each tenant’s namespace, so that its images can be pulled. “kept” stands for a stored password."
@@ -75,7 +82,7 @@ class ClusterForm(forms.ModelForm[Cluster]):
 
     def clean_sign_ons(self) -> str:
         text: str = self.cleaned_data["sign_ons"]
-        if self.add_prefix("sign_ons") in self.data and "sign_ons" in self.changed_data:
+        if "sign_ons" in self.changed_data:
             stored = registries.known(self.instance)
             self.instance.registries = registries.sealed(registries.parsed(text, stored))
         return text

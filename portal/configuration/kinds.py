@@ -133,13 +133,13 @@ class Clusters(Kind):
 
     def bound(self, obj: Any | None, values: Mapping[str, Any], names: Names) -> ModelForm[Any]:
         form = super().bound(obj, values, names)
+        wanted = values.get("registries", self.value(obj or Cluster(), "registries"))
         given = values.get("kubeconfig")
         if given and given != KEPT:
             text = environment(given) if given.startswith(ENVIRONMENT) else given
             if not (obj and is_stored(obj, text, form.data.get("context", ""))):
                 form.data = {**form.data, "pasted": text}
-        if "registries" in values:
-            form.data = {**form.data, "sign_ons": sign_ons(obj, values["registries"])}
+        form.data = {**form.data, "sign_ons": sign_ons(obj, wanted)}
         return form
 
     def faults_of(self, form: ModelForm[Any]) -> Faulty:

@@ -143,6 +143,9 @@ def test_an_admin_enters_changes_and_removes_them_and_never_reads_a_password(db:
     shown += post("registry.example robot kept\nnvcr.io $oauthtoken hush2")
     assert [one.password for one in registries.sign_ons(cluster)] == ["hush", "hush2"]
     assert "registry.example robot kept" in shown and "hush" not in shown
+    sealed = cluster.registries
+    post("registry.example robot kept\r\nnvcr.io $oauthtoken kept")
+    assert cluster.registries == sealed
     assert "hush" not in str(list(AuditEntry.objects.values_list("data", flat=True)))
     post("")
     assert cluster.registries == ""
