@@ -34,6 +34,7 @@ from clusters.watch.changes import Changes
 from clusters.watch.granting import Granting
 from clusters.watch.networks import Networks
 from clusters.watch.reachability import Probe
+from clusters.watch.registries import Registries
 from clusters.watch.skipping import Unread, reading, skip_on_error
 from clusters.watch.watching import Changed, Follower, Listed, Lost, Step
 
@@ -244,6 +245,7 @@ class ClusterWatch:
         self._changes = Changes(cluster)
         self._own = [Probe(cluster, announcements), PodMetrics(cluster), Networks(cluster)]
         self._own.append(Granting(cluster, partial(self.listed, "RoleBinding")))
+        self._own.append(Registries(cluster, self.mirror))
         self._threads = [
             KindThread(self, self._follower(kind, handler.keep, labels), handler)
             for kind, handler, labels in self._handlers()
