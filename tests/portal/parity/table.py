@@ -180,6 +180,7 @@ def configured(request: str, *more: str) -> Row:
     return by(request, "PUT configuration/", *more, berth=f"berth configuration apply{', api' if more else ''}")
 
 
+DOCTOR = by("GET clusters/<slug:cluster>/doctor/")
 IDLE = by("PUT configuration/", berth="berth configuration apply")
 # Of a model in the admin: add, change, delete, the addresses of its page, and its actions; see PREVIEWED, too.
 ADMIN: dict[str, Row] = {
@@ -202,9 +203,9 @@ ADMIN: dict[str, Row] = {
     "clusters.cluster add": configured("POST clusters/"),
     "clusters.cluster change": configured("PATCH clusters/<slug:cluster>/"),
     "clusters.cluster delete": configured("DELETE clusters/<slug:cluster>/"),
-    "clusters.cluster test_connection": without("`manage.py doctor` has the same checks; it changes nothing."),
-    "clusters.cluster clusters_cluster_test": without("`manage.py doctor` has the same checks; it changes nothing."),
-    "clusters.cluster clusters_cluster_doctor": without("`manage.py doctor` has the same checks; it changes nothing."),
+    "clusters.cluster test_connection": DOCTOR,
+    "clusters.cluster clusters_cluster_test": DOCTOR,
+    "clusters.cluster clusters_cluster_doctor": DOCTOR,
     "clusters.cluster clusters_cluster_prove": by("POST clusters/<slug:cluster>/prove/"),
     "clusters.node cordon": by("POST nodes/<str:name>/cordon/"),
     "clusters.node uncordon": by("POST nodes/<str:name>/uncordon/"),

@@ -16,6 +16,19 @@ from tests.portal.parity.scene import Scene
 NODE = "gpu-1"
 
 
+@example(
+    "GET clusters/<slug:cluster>/doctor/",
+    "clusters.cluster test_connection",
+    "clusters.cluster clusters_cluster_test",
+    "clusters.cluster clusters_cluster_doctor",
+    on_a_cluster=True,
+)
+def an_examination(scene: Scene) -> None:
+    found = scene.admin.list("clusters/main/doctor/")
+    assert {"level": "ok", "check": "connection"}.items() <= found[0].items()
+    assert {"rights", "nodes", "storage"} <= {one["check"] for one in found}
+
+
 @example("POST clusters/<slug:cluster>/prove/", "clusters.cluster clusters_cluster_prove")
 def a_proof_that_tenants_are_kept_apart(scene: Scene) -> None:
     scene.admin.api("POST clusters/main/prove/")
