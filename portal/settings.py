@@ -11,8 +11,16 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.directory.configuration import directory_from
 from accounts.sign_on.configuration import provider_from
-from portal.environment import BASE_DIR, from_url, load_run_file, load_secret_files, state_dir
+from portal.environment import (
+    BASE_DIR,
+    for_several_hosts,
+    from_url,
+    load_run_file,
+    load_secret_files,
+    state_dir,
+)
 from portal.safe_start import metrics_token, unsafe
 
 django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
@@ -141,6 +149,7 @@ DATABASES["default"]["OPTIONS"] = {
     "server_side_binding": True,
     "prepare_threshold": 3,
     "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3",
+    **for_several_hosts(DATABASES["default"]),
     **DATABASES["default"].get("OPTIONS", {}),
 }
 if ROLE in ("web", "ssh-jump"):
@@ -179,7 +188,10 @@ TASK_MODULES = ("accounts.tasks", "clusters.errands.tasks", "quotas.tasks", "mon
 
 # --- People
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = [  # in this order: a password of Berth's lets in while the directory is away
+    "django.contrib.auth.backends.ModelBackend",
+    "accounts.directory.backend.DirectoryBackend",
+]
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "workspaces"
 LOGOUT_REDIRECT_URL = "sign-in"
@@ -193,6 +205,7 @@ AUTH_PASSWORD_VALIDATORS = [
 # --- Sign-on (docs/operator/sign-on.md). We use parts of allauth, but none of its pages. Its limits would need a cache;
 # ours are in rows (accounts/credentials/sign_in.py).
 OIDC = provider_from(os.environ)
+LDAP = directory_from(os.environ)
 # People who may sign in with a password of Berth: everybody, or admins only (for when the provider is away).
 PASSWORDS_FOR = env.str("BERTH_PASSWORDS_FOR", default="everybody")
 if PASSWORDS_FOR not in ("everybody", "admins"):
@@ -230,9 +243,9 @@ CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SECURE = not TRIAL
 SECURE_SSL_REDIRECT = not TRIAL
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz(/web)?$", r"^metrics$"]
-SECURE_HSTS_SECONDS = 0 if TRIAL else 31_536_000
-SECURE_HSTS_INCLUDE_SUBDOMAINS = not TRIAL
-SECURE_HSTS_PRELOAD = not TRIAL
+# For Berth's own name alone: hosts below it, such as workspaces, may be another team's.
+SECURE_HSTS_SECONDS = 0 if TRIAL else env.int("BERTH_HSTS_SECONDS", default=31_536_000)
+SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 # Not no-referrer: browsers would then send “Origin: null” with our own forms, and CSRF checks refuse that.
 SECURE_REFERRER_POLICY = "same-origin"
