@@ -30,7 +30,6 @@ from accounts.trail import audit
 from clusters import unknown_causes
 from clusters.adding import kubeconfigs
 from clusters.doctor import Level, by_check, keeping, proving
-from clusters.errors import ClusterUnavailable
 from clusters.isolation.actions import FOUND, RequireIsolation, RunWithoutIsolation
 from clusters.models import Cluster, UnknownCause
 from clusters.site import registries
@@ -321,15 +320,8 @@ class ClusterPage(RecordedPage[Cluster]):
 
 
 def result_of(cluster: Cluster) -> dict[str, Any]:
-    """Return an examination of the cluster, and the last recorded test as `before`.
-
-    If no process of Berth could examine it, that is the one finding, and the row keeps what was found before.
-    """
-    try:
-        findings = keeping.examined(cluster, keeping.namespaces())
-        keeping.save(cluster, findings)
-    except ClusterUnavailable as error:
-        findings = keeping.unexamined(error)
+    """Return an examination of the cluster, and the last recorded test as `before`."""
+    findings = keeping.found_now(cluster)
     failures = sum(finding.level == Level.FAIL for finding in findings)
     tests = AuditEntry.objects.filter(action="cluster.test", target_id=str(cluster.pk))
     return {

@@ -460,6 +460,32 @@ class DistributedBody(TypedDict):
     framework: Literal["torchrun", "ranks"]
 
 
+class DoctorFindingShape(TypedDict):
+    check: (
+        Literal[
+            "connection",
+            "rights",
+            "nodes",
+            "agreement",
+            "agents",
+            "pools",
+            "storage",
+            "addresses",
+            "figures",
+            "isolation",
+        ]
+        | None
+    )
+    level: Literal["ok", "warn", "fail"]
+    message: str
+    hint: str
+    yaml: str
+
+
+class DoctorShape(TypedDict):
+    results: list[DoctorFindingShape]
+
+
 class DrainBody(TypedDict):
     why: NotRequired[str]
     minutes: NotRequired[int]
