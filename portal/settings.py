@@ -11,8 +11,16 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.directory.configuration import directory_from
 from accounts.sign_on.configuration import provider_from
-from portal.environment import BASE_DIR, from_url, load_run_file, load_secret_files, state_dir
+from portal.environment import (
+    BASE_DIR,
+    for_several_hosts,
+    from_url,
+    load_run_file,
+    load_secret_files,
+    state_dir,
+)
 from portal.safe_start import metrics_token, unsafe
 
 django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
@@ -142,6 +150,7 @@ DATABASES["default"]["OPTIONS"] = {
     "server_side_binding": True,
     "prepare_threshold": 3,
     "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3",
+    **for_several_hosts(DATABASES["default"]),
     **DATABASES["default"].get("OPTIONS", {}),
 }
 if ROLE in ("web", "ssh-jump"):
@@ -189,7 +198,10 @@ TASK_MODULES = ("accounts.tasks", "clusters.errands.tasks", "quotas.tasks", "mon
 
 # --- People
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = [  # in this order: a password of Berth's lets in while the directory is away
+    "django.contrib.auth.backends.ModelBackend",
+    "accounts.directory.backend.DirectoryBackend",
+]
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "workspaces"
 LOGOUT_REDIRECT_URL = "sign-in"
@@ -203,6 +215,7 @@ AUTH_PASSWORD_VALIDATORS = [
 # --- Sign-on (docs/operator/sign-on.md). We use parts of allauth, but none of its pages. Its limits would need a cache;
 # ours are in rows (accounts/credentials/sign_in.py).
 OIDC = provider_from(os.environ)
+LDAP = directory_from(os.environ)
 # People who may sign in with a password of Berth: everybody, or admins only (for when the provider is away).
 PASSWORDS_FOR = env.str("BERTH_PASSWORDS_FOR", default="everybody")
 if PASSWORDS_FOR not in ("everybody", "admins"):
