@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("workspaces", "0002_class_launches")]
+    dependencies = [("workspaces", "0003_warm_images")]
 
     operations = [
         AddIndexConcurrently(
