@@ -202,8 +202,8 @@ class KindThread(threading.Thread):
         while not self.follower.stopped.is_set():
             try:
                 for step in self.follower.infinite():
-                    close_old_connections()
                     self._take(step)
+                    close_old_connections()  # into the pool, for other threads
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("%s: the database is away, listing anew when it is back: %s", self.name, error)
             except Exception:
