@@ -16,6 +16,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 import accounts.announcements.models
+import accounts.directory.models
 import accounts.notices.models  # noqa: F401  # where Django looks for this room's models
 from accounts.text import visible
 
@@ -84,6 +85,8 @@ class User(AbstractUser):
         editable=False,
         help_text=_("Admin through a group, for as long as they are in that group."),
     )
+    # When the directory's sync deactivated them; null: it did not, or an admin decided after it.
+    left_directory_at = models.DateTimeField(null=True, editable=False)
     service_of = models.ForeignKey(
         "Tenant",
         null=True,

@@ -11,6 +11,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.directory.configuration import directory_from
 from accounts.sign_on.configuration import provider_from
 from portal.environment import (
     BASE_DIR,
@@ -187,7 +188,10 @@ TASK_MODULES = ("accounts.tasks", "clusters.errands.tasks", "quotas.tasks", "mon
 
 # --- People
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = [  # in this order: a password of Berth's lets in while the directory is away
+    "django.contrib.auth.backends.ModelBackend",
+    "accounts.directory.backend.DirectoryBackend",
+]
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "workspaces"
 LOGOUT_REDIRECT_URL = "sign-in"
@@ -201,6 +205,7 @@ AUTH_PASSWORD_VALIDATORS = [
 # --- Sign-on (docs/operator/sign-on.md). We use parts of allauth, but none of its pages. Its limits would need a cache;
 # ours are in rows (accounts/credentials/sign_in.py).
 OIDC = provider_from(os.environ)
+LDAP = directory_from(os.environ)
 # People who may sign in with a password of Berth: everybody, or admins only (for when the provider is away).
 PASSWORDS_FOR = env.str("BERTH_PASSWORDS_FOR", default="everybody")
 if PASSWORDS_FOR not in ("everybody", "admins"):

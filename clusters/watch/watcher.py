@@ -7,6 +7,7 @@ rooms above. Nothing here must be remembered: after a restart everything is list
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -92,7 +93,7 @@ class Events:
 
 
 class Nodes:
-    """Nodes: rows of inventory, and the cluster's version. The mirror keeps their conditions."""
+    """Nodes: rows of inventory, and the cluster's version. The mirror keeps their conditions and images."""
 
     def __init__(self, watch: ClusterWatch, announcements: Announcements) -> None:
         self._watch, self._cluster = watch, watch.cluster
@@ -165,10 +166,15 @@ class Pods(Mirrored):
 
 
 def outline_of_node(body: Json) -> Json:
-    """Return what a look reads of a node: its conditions."""
+    """Return what looks read of a node: its conditions, and the names of its images, which most nodes share."""
     metadata = {key: body["metadata"].get(key, "") for key in ("name", "resourceVersion")}
-    conditions = body.get("status", {}).get("conditions") or []
-    return {"kind": "Node", "metadata": metadata, "status": {"conditions": conditions}}
+    status = body.get("status", {})
+    images = [
+        {"names": [sys.intern(str(name)) for name in image.get("names") or ()]}
+        for image in status.get("images") or ()
+    ]
+    outline = {"conditions": status.get("conditions") or [], "images": images}
+    return {"kind": "Node", "metadata": metadata, "status": outline}
 
 
 def is_relevant_event(event: Json) -> bool:

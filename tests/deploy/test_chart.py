@@ -218,7 +218,7 @@ def test_ssh_through_the_gateway_leads_to_the_jump() -> None:
 
 
 def test_both_ways_in_lead_both_hosts_to_web_with_a_certificate_for_each() -> None:
-    hosts = ["berth.example", "*.ws.berth.example"]
+    hosts = ["berth.example", "*.berth-workspaces.example"]
     [ingress] = of_kind("values-production.yaml", "Ingress")
     assert [rule["host"] for rule in ingress["spec"]["rules"]] == hosts
     assert [host for one in ingress["spec"]["tls"] for host in one["hosts"]] == hosts

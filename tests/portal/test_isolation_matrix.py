@@ -388,6 +388,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "sign-in/code/": (TO_PROFILE, TO_PROFILE),
     "sign-in/set-up/": (TO_PROFILE, TO_PROFILE),
     "profile/connect/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),
+    "profile/connect-directory/": ("404 404 404 404 404 404 302", "404 404 404 404 404 404 302"),
     "profile/password/": (PAGE, REFUSED_FORM),
     "profile/second-factor/": (PAGE, REFUSED_FORM),
     "profile/second-factor/recovery-codes/": (TO_PROFILE, TO_PROFILE),

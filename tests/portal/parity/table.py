@@ -76,6 +76,7 @@ PAGES: dict[str, Row] = {
     "sign-out/": BROWSER,
     "profile/": without("It is a page to read; its forms have addresses of their own."),
     "profile/connect/": SECRETS,
+    "profile/connect-directory/": SECRETS,
     "profile/password/": SECRETS,
     "profile/second-factor/": SECRETS,
     "profile/second-factor/recovery-codes/": SECRETS,

@@ -213,6 +213,7 @@ BookingShape = TypedDict(
         "gpus_each": float,
         "created_by": str | None,
         "state": "Literal['upcoming', 'running', 'over', 'cancelled']",
+        "images_warm": "list[WarmImageShape] | None",
         "from": str,
         "to": str,
     },
@@ -1590,6 +1591,12 @@ class PublishedShape(TypedDict):
     phase: str
 
 
+class PullProblemShape(TypedDict):
+    code: str
+    message: str
+    hint: str
+
+
 class QueueShape(TypedDict):
     estimated_start: str | None
     estimated_from: str | None
@@ -1969,6 +1976,13 @@ class VolumeShape(TypedDict):
     versions: list[SnapshotShape]
     bin_until: str | None
     created_at: str
+
+
+class WarmImageShape(TypedDict):
+    image: str
+    nodes_ready: int
+    nodes: int
+    problem: PullProblemShape | None
 
 
 class WasteShape(TypedDict):
