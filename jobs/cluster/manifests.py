@@ -13,6 +13,7 @@ from typing import Any
 
 from clusters import labels
 from clusters.labels import digest_of
+from clusters.references import complete
 from clusters.site import certificates
 from jobs import start
 from jobs.models import Attempt, Framework, Job, Part
@@ -178,7 +179,7 @@ def container(wanted: Wanted) -> dict[str, Any]:
     image = wanted.job.image
     return {
         "name": CONTAINER,
-        "image": image.reference,
+        "image": complete(image.reference),
         "imagePullPolicy": image.pull_policy,
         "command": ["/bin/sh", "/berth/start/job.sh"],
         "args": [argument(text) for text in wanted.job.command],

@@ -14,6 +14,7 @@ from uuid import UUID
 from accounts.models import Tenant
 from clusters import labels
 from clusters.models import Cluster
+from clusters.references import complete
 from clusters.site.registries import pull_secrets
 from monitoring.models import IsolationProof
 from quotas.namespaces import manifests as tenancy
@@ -102,7 +103,7 @@ def pod_spec(proof: IsolationProof, wish: dict[str, Any]) -> dict[str, Any]:
         "containers": [
             {
                 "name": CONTAINER,
-                "image": proof.image,
+                "image": complete(proof.image),
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["python3", "-u", "-c", PROGRAM],
                 "env": [

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from clusters import labels
 from clusters.quantities import format_cpu, format_mib
+from clusters.references import complete
 from clusters.site.registries import pull_secrets
 from monitoring.models import Validation
 from quotas import sharing
@@ -117,7 +118,7 @@ def pod_spec(validation: Validation, pool: Pool) -> dict[str, Any]:
         "containers": [
             {
                 "name": CONTAINER,
-                "image": validation.image,
+                "image": complete(validation.image),
                 "imagePullPolicy": "IfNotPresent",
                 "env": [{"name": name, "value": value} for name, value in parts.environment.items()],
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},

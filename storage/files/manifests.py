@@ -12,6 +12,7 @@ from clusters.labels import digest_of
 from clusters.models import Cluster
 from clusters.own_place import is_inside
 from clusters.pods.ends import FINALIZER
+from clusters.references import complete
 from clusters.site.registries import pull_secrets
 from quotas.models import Pool
 from quotas.namespaces.manifests import JUPYTER_PORT, SERVICE_ACCOUNT, tenant_labels
@@ -85,7 +86,7 @@ def container(session: FilesSession) -> dict[str, Any]:
 def _container(session: FilesSession, command: list[str]) -> dict[str, Any]:
     return {
         "name": "files",
-        "image": session.volume.cluster.files_image,
+        "image": complete(session.volume.cluster.files_image),
         "imagePullPolicy": "IfNotPresent",
         "command": command,
         "env": [

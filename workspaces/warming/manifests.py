@@ -11,6 +11,8 @@ from uuid import UUID
 
 from clusters import labels
 from clusters.labels import digest_of
+from clusters.references import complete
+from clusters.site.registries import pull_secrets
 from quotas import sharing
 from quotas.namespaces.manifests import SERVICE_ACCOUNT, tenant_labels
 from quotas.sharing import Portion
@@ -51,7 +53,7 @@ def pod(row: WarmImage, instance: UUID) -> dict[str, Any]:
         "containers": [
             {
                 "name": "pull",
-                "image": image.reference,
+                "image": complete(image.reference),
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["true"],
                 "env": [
@@ -65,8 +67,7 @@ def pod(row: WarmImage, instance: UUID) -> dict[str, Any]:
     }
     if pool.runtime_class:  # a runtime may keep images of its own
         spec["runtimeClassName"] = pool.runtime_class
-    if secrets := list(dict.fromkeys([*pool.cluster.image_pull_secrets, *pool.image_pull_secrets])):
-        spec["imagePullSecrets"] = [{"name": name} for name in secrets]
+    spec |= pull_secrets(pool.cluster, pool.image_pull_secrets)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
