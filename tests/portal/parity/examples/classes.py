@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from django.utils import timezone
 
 from storage.mounts import homes
+from tests.portal.parity.bodies import CLASS
 from tests.portal.parity.book import example
 from tests.portal.parity.scene import Scene
-from tests.portal.test_isolation_matrix import CLASS
 from tests.shared.class_rows import make_class
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from jobs.models import Job
+from tests.portal.parity.bodies import JOB
 from tests.portal.parity.book import example
 from tests.portal.parity.scene import Scene
-from tests.portal.test_isolation_matrix import JOB
 from tests.shared.job_rows import end_in_rows, make_job
 
 VERB = "jobs/<uuid:id>/<str:verb>/"

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
+from django.db.models import F
 from django.utils import timezone
 
 from clusters.isolation import granting
-from monitoring.models import Alert, AlertDelivery, AlertRoute, Finding, Look, Trouble
-from tests.monitoring.drift.stage import claim_body, look_for_a_while, planted
-from tests.monitoring.health.ward import Ward
+from clusters.models import Gpu, Installation
+from monitoring.drift import looks
+from monitoring.health import judging
+from monitoring.models import (
+    AgentState,
+    Alert,
+    AlertDelivery,
+    AlertRoute,
+    Finding,
+    Look,
+    Trouble,
+    XidEvent,
+)
+from tests.portal.parity.bodies import ROUTE
 from tests.portal.parity.book import example
 from tests.portal.parity.scene import Scene
-from tests.portal.test_isolation_matrix import ROUTE
 from tests.shared.post_mortems.rows import make_post_mortem
 from tests.shared.workspace_rows import make_workspace
+from vitals.models import Process
 from workspaces.models import Phase
 
 OF_ROUTE = "alerts/routes/<uuid:id>/"
@@ -116,11 +130,20 @@ def a_token_of_an_agent_is_revoked(scene: Scene) -> None:
 
 @example("POST admin-actions/monitoring.trouble/trust/", "monitoring.trouble trust")
 def a_gpu_is_used_again(scene: Scene) -> None:
-    ward = Ward(scene.cast)
-    ward.xid(1, 79)
-    assert ward.gpu(1).out_code
+    now = timezone.now()
+    of: dict[str, Any] = {"cluster": scene.cast.cluster, "node": "gpu-1"}
+    Process.objects.create(part="web", host="h", pid=1, seen_at=now, since=now - timedelta(days=1))
+    AgentState.objects.create(**of, agent="a", taken_at=now, seen_at=now)
+    gpu = Gpu.objects.create(
+        **of, index=0, uuid="GPU-0", seen_at=now, sample={"uuid": "GPU-0", "state": "ok"}
+    )
+    XidEvent.objects.create(**of, gpu="GPU-0", xid=79, at=now)
+    judging.judge(scene.cast.cluster.pk, "gpu-1")
+    gpu.refresh_from_db()
+    assert gpu.out_code
     scene.admin.acts("monitoring.trouble", "trust", Trouble.objects.get().pk)
-    assert ward.gpu(1).out_code == ""
+    gpu.refresh_from_db()
+    assert gpu.out_code == ""
 
 
 @example("POST drift/look/", "monitoring.finding monitoring_finding_look")
@@ -147,7 +170,7 @@ def what_is_missing_is_made_anew(scene: Scene) -> None:
 @example("POST drift/<uuid:id>/delete/", "monitoring.finding delete_object", on_a_cluster=True)
 def what_nobody_wants_is_deleted(scene: Scene) -> None:
     namespace = bare_namespace(scene)
-    scene.cluster.apply(planted("Secret", namespace, "left"))
+    scene.cluster.apply(planted("Secret", "left", namespace))
     scene.admin.api(f"POST {finding(scene, 'Secret')}delete/")
     assert scene.cluster.get("Secret", namespace, "left") is None
 
@@ -155,7 +178,8 @@ def what_nobody_wants_is_deleted(scene: Scene) -> None:
 @example("POST drift/<uuid:id>/delete/", "monitoring.finding delete_data", on_a_cluster=True)
 def data_that_nobody_wants_is_deleted(scene: Scene) -> None:
     namespace = bare_namespace(scene)
-    scene.cluster.apply(claim_body(namespace, "left"))
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "64Mi"}}}
+    scene.cluster.apply(planted("PersistentVolumeClaim", "left", namespace, spec=spec))
     scene.admin.api(f"POST {finding(scene, 'PersistentVolumeClaim')}delete/", {"with_data": True})
     assert scene.cluster.get("PersistentVolumeClaim", namespace, "left") is None
 
@@ -163,16 +187,26 @@ def data_that_nobody_wants_is_deleted(scene: Scene) -> None:
 def bare_namespace(scene: Scene) -> str:
     """Make demo's namespace as if by hand: without what Berth would put there. Return its name."""
     namespace = scene.cast.demo.namespace
-    body = planted("Namespace", "", namespace)
-    del body["metadata"]["labels"]["berth.dev/workspace"]
-    scene.cluster.apply(body)
+    scene.cluster.apply(planted("Namespace", namespace))
     scene.cluster.apply(granting.role_binding(scene.cast.cluster, namespace, {}))
     return namespace
 
 
+def planted(kind: str, name: str, namespace: str = "", **body: Any) -> dict[str, Any]:
+    """Return an object with the labels of this Berth; in a namespace, those of a workspace that is not known."""
+    labels = {"app.kubernetes.io/managed-by": "berth", "berth.dev/instance": str(Installation.current_id())}
+    metadata: dict[str, Any] = {"name": name, "labels": labels}
+    if namespace:
+        metadata["namespace"] = namespace
+        labels["berth.dev/workspace"] = str(uuid4())
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **body}
+
+
 def finding(scene: Scene, kind: str) -> str:
-    """Return the address of the finding about demo's object of this kind."""
-    look_for_a_while(scene.cast.cluster)
+    """Return the address of the finding about demo's object of this kind, which has been there for two minutes."""
+    looks.look(scene.cast.cluster.pk)
+    Finding.objects.update(first_seen_at=F("first_seen_at") - timedelta(minutes=2))
+    looks.look(scene.cast.cluster.pk)
     row = Finding.objects.open().filter(kind=kind, tenant_slug=scene.cast.demo.slug).first()
     assert row is not None, list(Finding.objects.values_list("what", "kind", "name"))
     return f"drift/{row.pk}/"

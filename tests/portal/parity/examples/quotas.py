@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from quotas import admission
 from quotas.models import Claim
+from tests.portal.parity.bodies import BOOKING
 from tests.portal.parity.book import example
 from tests.portal.parity.scene import Scene
-from tests.portal.test_isolation_matrix import BOOKING
 from tests.shared.workspace_rows import make_workspace
 
 

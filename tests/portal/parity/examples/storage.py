@@ -10,9 +10,9 @@ from typing import Any
 
 from accounts.credentials.secrets import encrypt
 from storage.models import FilesSession, Snapshot, Volume
+from tests.portal.parity.bodies import CONNECTION, FOREIGN, VOLUME
 from tests.portal.parity.book import example
 from tests.portal.parity.scene import Scene
-from tests.portal.test_isolation_matrix import CONNECTION, FOREIGN, VOLUME
 from tests.shared.files_pod import TOKEN, Pod, served
 
 ONE = "volumes/<uuid:id>/"

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils import timezone
 
+from tests.portal.parity.bodies import LAUNCH, SCHEDULE, TEMPLATE
 from tests.portal.parity.book import example
 from tests.portal.parity.scene import Scene
-from tests.portal.test_isolation_matrix import LAUNCH, SCHEDULE, TEMPLATE
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Schedule, Workspace
 
