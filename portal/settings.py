@@ -135,8 +135,9 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
-# --- Database. Connections differ by process: threads of the web server share a pool; forked workers must not
-# inherit one (it corrupts the protocol), and keep one connection each instead.
+# --- Database. Connections differ by process: threads of the web server share a pool, and so do those of the watcher,
+# which has some forty for each cluster; forked workers must not inherit one (it corrupts the protocol), and keep one
+# connection each instead.
 DATABASES: dict[str, Any] = {"default": from_url(env.db_url, "DATABASE_URL")}
 # A machine that loses power does not close its connections. With these options PostgreSQL frees what its sessions hold
 # (rows, locks) after some twenty seconds instead of TCP's two hours, and clients notice a dead database as fast.
@@ -154,6 +155,15 @@ DATABASES["default"]["OPTIONS"] = {
 }
 if ROLE in ("web", "ssh-jump"):
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 12, "timeout": 10}
+elif ROLE == "watcher":
+    # Large enough that a cluster that hangs, whose looks keep their connections until they time out, delays no other.
+    DATABASES["default"]["OPTIONS"]["pool"] = {
+        "min_size": 1,
+        "max_size": 60,
+        "max_idle": 60,
+        "timeout": 5,
+        "reconnect_timeout": 2,
+    }
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 60
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # after an outage no request gets a dead connection

@@ -38,6 +38,9 @@ class Phase(models.TextChoices):
     DELETED = "deleted", _("deleted")
 
 
+IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
+
+
 class Step(models.TextChoices):
     """The ten steps of a start, in order. A step is done when its evidence exists."""
 
@@ -146,6 +149,12 @@ class Workspace(Workload):
         indexes: ClassVar = [
             models.Index(fields=["tenant", "phase"], name="workspace_tenant_phase"),
             models.Index(fields=["-created_at", "-id"], name="workspace_newest"),
+            # Those that the clock looks for every five seconds, among all that there ever were.
+            models.Index(
+                fields=["pool"],
+                condition=Q(phase__in=IN_TRANSITION) | ~Q(ending="") | Q(dirty_since__isnull=False),
+                name="workspace_unsettled",
+            ),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(

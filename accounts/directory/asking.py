@@ -20,7 +20,7 @@ from ldap3.core import results
 from ldap3.core.exceptions import LDAPException
 
 from accounts.directory import entries
-from accounts.directory.configuration import Directory, Server
+from accounts.directory.configuration import Directory, Server, trusted
 from accounts.directory.entries import Entry
 
 log = logging.getLogger(__name__)
@@ -63,9 +63,9 @@ class Reading:
 class _Tls(ldap3.Tls):  # type: ignore[misc]
     """TLS as Python's own `ssl` checks it: the certificate, and that it is this host's."""
 
-    def __init__(self, ca_file: str) -> None:
+    def __init__(self, directory: Directory) -> None:
         super().__init__(validate=ssl.CERT_REQUIRED)
-        self.context = ssl.create_default_context(cafile=ca_file or None)
+        self.context = trusted(directory)
 
     def wrap_socket(self, connection: ldap3.Connection, do_handshake: bool = False) -> None:
         connection.socket = self.context.wrap_socket(
@@ -200,7 +200,7 @@ def _why(error: Exception) -> str:
 
 def _bound(directory: Directory, server: Server, dn: str, password: str) -> ldap3.Connection:
     """Return a connection after a bind, whose result is in `result`. It is encrypted before anything is sent."""
-    tls = _Tls(directory.ca_file) if server.is_tls or directory.start_tls else None
+    tls = _Tls(directory) if server.is_tls or directory.start_tls else None
     connection = ldap3.Connection(
         ldap3.Server(
             server.host,

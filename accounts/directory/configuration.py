@@ -6,9 +6,9 @@ The settings import this module, so it must not import Django's models.
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -39,6 +39,7 @@ class Directory:
     name: str = "LDAP"
     start_tls: bool = False
     ca_file: str = ""
+    ca: str = ""  # the same as PEM text, for a setting of the chart
     bind_dn: str = ""
     bind_password: str = field(default="", repr=False)
     people_filter: str = "(objectClass=person)"
@@ -73,8 +74,9 @@ def directory_from(environment: Mapping[str, str]) -> Directory | None:
         name=value("NAME", Directory.name),
         start_tls=start_tls,
         ca_file=value("CA_FILE"),
+        ca=value("CA"),
         bind_dn=value("BIND_DN"),
-        bind_password=environment.get(f"{PREFIX}BIND_PASSWORD", ""),
+        bind_password=value("BIND_PASSWORD"),
         people_filter=_filter(value("PEOPLE_FILTER", Directory.people_filter), "PEOPLE_FILTER"),
         name_attribute=_attribute(value("NAME_ATTRIBUTE", Directory.name_attribute), "NAME_ATTRIBUTE"),
         id_attribute=_attribute(value("ID_ATTRIBUTE", Directory.id_attribute), "ID_ATTRIBUTE"),
@@ -105,9 +107,16 @@ def _missing(found: Directory) -> str:
         return f"{PREFIX}GROUPS is set; set {PREFIX}GROUP_BASE, too: only groups below it count."
     if found.group_filter and not {"{dn}", "{name}"} & set(re.findall(r"\{\w*\}", found.group_filter)):
         return f"{PREFIX}GROUP_FILTER must name the person by {{dn}} or {{name}}, as in (member={{dn}})."
-    if found.ca_file and not Path(found.ca_file).is_file():
-        return f"{PREFIX}CA_FILE is no file: {found.ca_file}"
+    try:
+        trusted(found)
+    except (OSError, ValueError):  # ssl's errors are OSErrors
+        return f"{PREFIX}CA_FILE must be a readable file, and {PREFIX}CA text, with certificates as PEM."
     return ""
+
+
+def trusted(directory: Directory) -> ssl.SSLContext:
+    """Return what a server's certificate is checked with: the CAs in the settings, or else those of the system."""
+    return ssl.create_default_context(cafile=directory.ca_file or None, cadata=directory.ca or None)
 
 
 def _server(url: str, start_tls: bool) -> Server:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from ldap3.core.exceptions import LDAPInvalidDnError
 from ldap3.utils.conv import escape_bytes, escape_filter_chars
-from ldap3.utils.dn import parse_dn
 
 from accounts.directory.configuration import Directory
 
@@ -82,7 +81,10 @@ def by_subject(directory: Directory, known: str) -> str:
     """Return the filter that finds a person by the id of their account."""
     value = escape_filter_chars(known)
     if directory.id_attribute.lower() in BINARY_IDS:
-        value = escape_bytes(UUID(known).bytes_le)
+        with suppress(
+            ValueError
+        ):  # known by another attribute, before a change of the settings: it finds nobody
+            value = escape_bytes(UUID(known).bytes_le)
     return f"(&{directory.people_filter}({directory.id_attribute}={value}))"
 
 
@@ -152,11 +154,15 @@ def claims(entry: Entry, directory: Directory, groups: Iterable[str]) -> dict[st
 
 
 def _parts(dn: str) -> list[tuple[str, str]]:
-    """Return (attribute, value) of a name's parts, from the entry upwards; empty if it is no name."""
-    try:
-        return [(attribute.strip(), _unescaped(value.strip())) for attribute, value, _sep in parse_dn(dn)]
-    except LDAPInvalidDnError:
+    """Return (attribute, value) of a name's parts (RFC 4514), from the entry upwards; empty if it is no name."""
+    pieces = [piece.partition("=") for piece in re.findall(r"(?:\\.|[^\\,+])+", dn)]
+    if not all(equals for _attribute, equals, _value in pieces):
         return []
+    # Spaces around a part do not count, unless they are escaped.
+    return [
+        (key.strip(), _unescaped(re.sub(r"(?<!\\)\s+$", "", value.lstrip())))
+        for key, _equals, value in pieces
+    ]
 
 
 def _folded(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ class DirectorySync(models.Model):
         HELD_BACK = "held_back"  # too many would have left at once
         FAILED = "failed"  # the directory did not answer, or not in full
 
+    began_at = models.DateTimeField(auto_now_add=True)  # the first run that there was
     tried_at = models.DateTimeField()
     done_at = models.DateTimeField(null=True)
     outcome = models.CharField(max_length=12, choices=Outcome)

@@ -18,6 +18,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
+                ("began_at", models.DateTimeField(auto_now_add=True)),
                 ("tried_at", models.DateTimeField()),
                 ("done_at", models.DateTimeField(null=True)),
                 (

@@ -34,6 +34,7 @@ from clusters.watch.changes import Changes
 from clusters.watch.granting import Granting
 from clusters.watch.networks import Networks
 from clusters.watch.reachability import Probe
+from clusters.watch.registries import Registries
 from clusters.watch.skipping import Unread, reading, skip_on_error
 from clusters.watch.watching import Changed, Follower, Listed, Lost, Step
 
@@ -201,8 +202,8 @@ class KindThread(threading.Thread):
         while not self.follower.stopped.is_set():
             try:
                 for step in self.follower.infinite():
-                    close_old_connections()
                     self._take(step)
+                    close_old_connections()  # into the pool, for other threads
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("%s: the database is away, listing anew when it is back: %s", self.name, error)
             except Exception:
@@ -244,6 +245,7 @@ class ClusterWatch:
         self._changes = Changes(cluster)
         self._own = [Probe(cluster, announcements), PodMetrics(cluster), Networks(cluster)]
         self._own.append(Granting(cluster, partial(self.listed, "RoleBinding")))
+        self._own.append(Registries(cluster, self.mirror))
         self._threads = [
             KindThread(self, self._follower(kind, handler.keep, labels), handler)
             for kind, handler, labels in self._handlers()

@@ -34,6 +34,7 @@ ROOMS = (
 NOT_SET_BY_OPERATORS = ("portal/up/", "monitoring/isolation/program.py")
 READ = re.compile(r"(?:env\.\w+\(|environ(?:\.get\(|\[))\s*f?\"(BERTH_[^\"]+)\"")
 READ_BY_PREFIX = {
+    "accounts/directory/configuration.py": "BERTH_LDAP_",
     "accounts/sign_on/configuration.py": "BERTH_OIDC_",
     "monitoring/agent/__main__.py": "BERTH_AGENT_",
 }

@@ -171,6 +171,7 @@ API: dict[str, dict[str, Row]] = {
     "clusters/": {"GET": ADMINS, "POST": made({"slug": "far", "name": "Far"})},
     "clusters/<slug:cluster>/": SETTINGS
     | {"PATCH": replace(ADMINS, body={"kubeconfig_path": "/x"}), "DELETE": IN_USE},
+    "clusters/<slug:cluster>/doctor/": {"GET": ADMINS},
     "clusters/<slug:cluster>/prove/": {"POST": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "nodes/": {"GET": ADMINS},
     "pools/": {"GET": EVERYBODY, "POST": made({"slug": "new", "name": "New", "cluster": "main"})},

@@ -1,6 +1,8 @@
 """A database of another version is refused before anything in it is changed."""
 
+import io
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +14,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models.functions import Now
 
+from devcluster.testing.waiting import until
 from portal.channel_layer import connection_parameters
 from portal.environment import BASE_DIR
 from portal.management.commands import migrate
@@ -58,6 +61,34 @@ def test_parts_that_the_new_tables_do_not_take_have_to_end_first(monkeypatch: py
     MigrationRecorder(connection).record_unapplied("quotas", "0001_initial")
     with pytest.raises(CommandError, match="one release at a time"):
         call_command("migrate", verbosity=0)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_migration_that_waits_for_a_table_lets_others_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "300ms")
+    monkeypatch.setattr(migrate, "PAUSE_SECONDS", 0.1)
+    call_command("migrate", "vitals", "0001_initial", verbosity=0)
+
+    def forward() -> None:
+        call_command("migrate", verbosity=0, stderr=told)
+        connection.close()
+
+    told = io.StringIO()
+    try:
+        with ThreadPoolExecutor(1) as pool, psycopg.connect(**connection_parameters()) as reader:
+            reader.execute("SELECT count(*) FROM vitals_process")  # its transaction goes on
+            done = pool.submit(forward)
+            until(lambda: told.getvalue() or done.done())
+            with psycopg.connect(**connection_parameters()) as other:
+                other.execute("SET statement_timeout = '20s'")
+                other.execute("SELECT count(*) FROM vitals_process")
+            assert not done.done()
+            reader.rollback()
+            done.result()
+    finally:
+        call_command("migrate", verbosity=0)
+    assert Release.objects.exists()
 
 
 def test_the_chart_says_the_release() -> None:

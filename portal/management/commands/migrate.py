@@ -1,8 +1,10 @@
 """`manage.py migrate`, refused for a database that Berth could not work with, or that another version of it made.
 
-It writes into the database which release made its tables, and which is the oldest one that works on them.
+It writes into the database which release made its tables, and which is the oldest one that works on them. A migration
+that waits for a table holds up everybody who wants the table after it, so it waits shortly, again and again.
 """
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ from django.apps import apps
 from django.core.management import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
+from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
+from psycopg.errors import LockNotAvailable
 
 from portal.environment import BASE_DIR, state_dir
 from vitals.models import Release
@@ -20,6 +24,10 @@ from vitals.release import OLDEST, RELEASE
 OLDEST_POSTGRESQL = 15
 # Exit code of what another try would not change: the Job of deploy/chart then fails at once.
 REFUSED = 2
+# How long a migration waits for a lock, and how long others have the table then. It gives up after five minutes.
+LOCK_TIMEOUT = "2s"
+PAUSE_SECONDS = 3.0
+TRIES = 60
 # A database of before 0002 has no column for it.
 RELEASES_AT_WORK = """
 SELECT DISTINCT part, coalesce((to_jsonb(vitals_process)->>'release')::int, 1) FROM vitals_process
@@ -34,8 +42,9 @@ class Command(migrate.Command):
         Do nothing if a newer release migrated it and takes this one: an installation goes back that way.
         """
         database = options["database"]
+        self._connection = connections[database]
         try:
-            connections[database].ensure_connection()
+            self._connection.ensure_connection()
         except OperationalError as error:
             raise CommandError(
                 f"The database does not answer: {error}. Is DATABASE_URL right, and may Berth's pods reach its port?"
@@ -56,10 +65,41 @@ class Command(migrate.Command):
             )
         if missing and (left_behind := parts_left_behind(database)):
             raise CommandError(left_behind, returncode=REFUSED)
-        result: str | None = super().handle(*args, **options)
+        result = self._migrate(*args, **options)
         if not differences(database)[1]:
             Release.write(database)
         return result
+
+    def _migrate(self, *args: Any, **options: Any) -> str | None:
+        """Migrate. Raise CommandError if a table is in use all the time: what was applied stays, and is not lost."""
+        for _ in range(TRIES):
+            try:
+                result: str | None = super().handle(*args, **options)
+            except OperationalError as error:
+                if not isinstance(error.__cause__, LockNotAvailable):
+                    raise
+                self._limit_waits("0")
+                self.stderr.write("Another transaction uses a table that changes: tried again in a moment.")
+                time.sleep(PAUSE_SECONDS)
+            else:
+                self._limit_waits("0")
+                return result
+        raise CommandError(
+            "A transaction that goes on and on uses a table that changes. Look for it in pg_stat_activity, such as a "
+            "backup, and run this again: it goes on from here."
+        )
+
+    def migration_progress_callback(
+        self, action: str, migration: Migration | None = None, fake: bool = False
+    ) -> None:
+        """Limit the wait for locks. A migration without a transaction, as of an index, waits as long as it has to."""
+        if migration is not None and action in ("apply_start", "unapply_start"):
+            self._limit_waits(LOCK_TIMEOUT if migration.atomic else "0")
+        super().migration_progress_callback(action, migration, fake)
+
+    def _limit_waits(self, limit: str) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [limit])
 
 
 def unfit_database(database: str) -> str:

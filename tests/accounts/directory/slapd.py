@@ -26,8 +26,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from django.test import Client
 
+from accounts.models import SignInFailure
 from devcluster.testing.waiting import until
+from tests.accounts.sign_on.visiting import said
 from tests.shared.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -176,6 +179,12 @@ class Slapd:
         with self.root() as connection:
             assert connection.modify_dn(dn_of(name), f"uid={other}"), connection.result
 
+    def move(self, name: str, unit: str, was: str = "people") -> None:
+        with self.root() as connection:
+            dn = f"uid={name},ou={was},{BASE}"
+            moved = connection.modify_dn(dn, f"uid={name}", new_superior=f"ou={unit},{BASE}")
+            assert moved, connection.result
+
     def remove(self, *names: str) -> None:
         with self.root() as connection:
             for name in names:
@@ -187,6 +196,16 @@ class Slapd:
         except ldap3.core.exceptions.LDAPException:
             return False
         return True
+
+
+def enter(name: str, password: str = "secret") -> tuple[int, str]:
+    """Sign in on the page. Return the status, with the name of who is in, or with the refusal."""
+    SignInFailure.objects.all().delete()
+    client = Client()
+    answer = client.post("/sign-in/", {"username": name, "password": password, "next": "/profile/"})
+    if answer.status_code == 302:
+        return 302, client.get("/api/v1/me/").json()["username"]
+    return answer.status_code, said(answer)
 
 
 def dn_of(name: str) -> str:

@@ -12,6 +12,8 @@ from django.core.exceptions import ImproperlyConfigured
 from accounts.directory import entries
 from accounts.directory.configuration import Directory, Server, directory_from
 from accounts.directory.entries import Entry
+from accounts.directory.plan import Plan, is_due
+from accounts.models import User
 from accounts.sign_on.configuration import Grant
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -59,6 +61,7 @@ def test_what_is_set_is_read_and_the_password_is_not_shown() -> None:
         {"PEOPLE_FILTER": "(objectClass=person"},
         {"NAME_ATTRIBUTE": "uid)(x"},
         {"CA_FILE": "/nonexistent/ca.pem"},
+        {"CA": "no certificate"},
     ],
 )
 def test_a_wrong_setting_stops_the_start_and_is_named(wrong: dict[str, str]) -> None:
@@ -80,6 +83,8 @@ def test_groups_of_a_person_are_those_below_the_base() -> None:
     there = [
         b"cn=vision\\2Cteam,ou=Groups,dc=example,dc=org",
         b"CN=a\\2bb,OU=x, OU=groups , DC=example,DC=org",
+        b"CN=Doe\\, J\\C3\\B6rg\\ ,OU=groups,DC=example,DC=org",
+        b"cn=trick\\,ou=groups\\,dc=example\\,dc=org,ou=elsewhere",
         b"cn=admins,ou=elsewhere,dc=example,dc=org",
         b"cn=admins,ou=notgroups,dc=example,dc=org",
         b"ou=groups,dc=example,dc=org",
@@ -87,7 +92,7 @@ def test_groups_of_a_person_are_those_below_the_base() -> None:
         b"\xff",
     ]
     found = entries.member_of(Entry("x", {"memberof": tuple(there)}), "ou=groups,dc=example,dc=org")
-    assert found == {"vision,team", "a+b"}
+    assert found == {"vision,team", "a+b", "Doe, Jörg "}
 
 
 @pytest.mark.parametrize(
@@ -108,3 +113,43 @@ def test_groups_of_a_person_are_those_below_the_base() -> None:
 )
 def test_a_directory_says_in_its_own_way_who_may_not_sign_in(values: dict[str, Any], ended: bool) -> None:
     assert entries.is_ended(entry(**values), NOW) is ended
+
+
+def moment(day: int, hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 11, day, hour, minute, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("now", "tried", "settled", "due"),
+    [
+        (moment(28, 2, 5), None, None, True),
+        (moment(28, 2, 5), moment(27, 2, 5), moment(27, 2, 5), True),
+        (moment(28, 1, 55), moment(27, 2, 5), moment(27, 2, 5), False),
+        (moment(28, 14), moment(28, 2, 5), moment(28, 2, 5), False),
+        (moment(28, 14), moment(26, 2, 5), moment(26, 2, 5), True),  # the worker was away at night
+        (moment(28, 2, 15), moment(28, 2, 5), None, False),  # failed
+        (moment(28, 3, 6), moment(28, 2, 5), None, True),
+    ],
+)
+def test_a_sync_is_due_once_a_night_and_an_hour_after_it_failed(
+    now: datetime, tried: datetime | None, settled: datetime | None, due: bool
+) -> None:
+    assert is_due(now, tried, settled) is due
+
+
+@pytest.mark.parametrize(
+    ("leaving", "losing", "active", "too_much"),
+    [
+        (5, 0, 5, False),
+        (6, 0, 30, False),
+        (6, 0, 29, True),
+        (3, 4, 20, True),
+        (200, 0, 1000, False),
+        (201, 0, 1000, True),
+    ],
+)
+def test_more_than_five_people_and_a_fifth_are_too_many_at_once(
+    leaving: int, losing: int, active: int, too_much: bool
+) -> None:
+    people = [User() for _number in range(leaving)]
+    assert Plan(people, [], [], losing, active).is_too_much is too_much

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -15,8 +17,10 @@ from accounts.models import User
 from berth.cli.main import app
 from portal.admin.api import actions
 from tests.portal.addresses import ALL
+from tests.portal.client import test_commands
 from tests.portal.isolation import NOWHERE
 from tests.portal.parity import table
+from tests.portal.parity.book import all_examples
 from tests.shared.clients import browser
 
 OF_DJANGO = ("_changelist", "_add", "_change", "_history", "_delete", "_autocomplete", "_password_change")
@@ -57,12 +61,24 @@ def test_every_request_of_the_table_is_one_of_the_api() -> None:
 
 
 def test_every_command_of_the_table_is_one_of_berth() -> None:
-    for command in {row.berth for row in table.rows().values() if row.berth}:
-        for names in command.removeprefix("berth ").split(", "):
-            group: Any = get_command(app)
-            for name in names.split():
-                group = group.commands.get(name)
-                assert group is not None, command
+    for names in table.commands():
+        group: Any = get_command(app)
+        for name in names.split():
+            group = group.commands.get(name)
+            assert group is not None, names
+
+
+def test_every_request_of_every_row_has_one_example() -> None:
+    wanted = {(name, one) for name, row in table.by_name().items() for one in row.requests}
+    found = Counter((name, one.request) for one in all_examples() for name in one.rows)
+    assert wanted - set(found) == set(), "write an example: tests/portal/parity/book.py says how"
+    assert set(found) - wanted == set(), "examples of nothing that is in the table"
+    assert [pair for pair, count in found.items() if count > 1] == []
+
+
+def test_every_command_of_the_table_is_run_by_a_test() -> None:
+    runs = [test.runs for test in vars(test_commands).values() if hasattr(test, "runs")]
+    assert {*chain(*runs), "api"} == table.commands()
 
 
 def test_the_page_about_it_is_written_from_the_table() -> None:

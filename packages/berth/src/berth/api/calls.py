@@ -41,6 +41,7 @@ from .shapes import (
     DeviceTokenBody,
     DeviceTokenShape,
     DifferenceShape,
+    DoctorShape,
     DrainBody,
     DuplicateBody,
     EffectsShape,
@@ -506,6 +507,11 @@ def clusters_partial_update(cluster: str, body: PatchedClusterChanges | None = N
 def clusters_destroy(cluster: str) -> Call[None]:
     """Delete, if nothing uses it (admins)."""
     return Call("DELETE", f"clusters/{place(cluster)}/")
+
+
+def clusters_doctor_retrieve(cluster: str) -> Call[DoctorShape]:
+    """Return what doctor finds in the cluster now (admins)."""
+    return Call("GET", f"clusters/{place(cluster)}/doctor/")
 
 
 def clusters_prove_create(cluster: str) -> Call[None]:
