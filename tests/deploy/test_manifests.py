@@ -106,6 +106,16 @@ def test_a_worker_has_time_to_finish_what_it_began() -> None:
     assert grace_seconds > 2 * settings.Q_CLUSTER["timeout"]
 
 
+def test_a_migration_that_is_refused_is_not_tried_again() -> None:
+    from portal.management.commands.migrate import REFUSED
+
+    [job] = of_kind("Job")
+    [rule] = job["spec"]["podFailurePolicy"]["rules"]
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    exits = {"containerName": container["name"], "operator": "In", "values": [REFUSED]}
+    assert rule == {"action": "FailJob", "onExitCodes": exits}
+
+
 def test_no_right_is_a_wildcard_and_secrets_are_never_watched() -> None:
     for rule in (rule for role in of_kind("ClusterRole") for rule in role["rules"]):
         assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]

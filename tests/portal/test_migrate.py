@@ -119,5 +119,19 @@ def test_a_database_that_cannot_hold_all_names_is_refused(django_db_blocker: Any
 @pytest.mark.django_db
 def test_a_database_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "OLDEST_POSTGRESQL", 99)
-    with pytest.raises(CommandError, match="Berth needs 99 or newer"):
+    with pytest.raises(CommandError, match="Berth needs 99 or newer") as raised:
         call_command("migrate", verbosity=0)
+    assert raised.value.returncode == migrate.REFUSED
+
+
+def test_a_database_that_does_not_answer_is_said_in_a_sentence_and_tried_again(
+    django_db_blocker: Any,
+) -> None:
+    nowhere = {**connections["default"].settings_dict, "HOST": "/nowhere"}
+    connections["nowhere"] = DatabaseWrapper(nowhere, "nowhere")
+    try:
+        with django_db_blocker.unblock(), pytest.raises(CommandError, match="does not answer") as raised:
+            call_command("migrate", database="nowhere", verbosity=0)
+    finally:
+        del connections["nowhere"]
+    assert raised.value.returncode != migrate.REFUSED

@@ -22,6 +22,8 @@ from vitals.pulse import SILENT_AFTER_SECONDS
 from vitals.release import OLDEST, RELEASE
 
 OLDEST_POSTGRESQL = 15
+# Exit code of what another try would not change: the Job of deploy/chart then fails at once.
+REFUSED = 2
 # How long a migration waits for a lock, and how long others have the table then. It gives up after five minutes.
 LOCK_TIMEOUT = "2s"
 PAUSE_SECONDS = 3.0
@@ -35,14 +37,20 @@ WHERE abs(extract(epoch FROM now() - seen_at)) < %s ORDER BY 1, 2
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> str | None:
-        """Raise a CommandError if the database has migrations of Berth's that this version does not know.
+        """Raise a CommandError if the database does not answer, or has migrations that this version does not know.
 
         Do nothing if a newer release migrated it and takes this one: an installation goes back that way.
         """
         database = options["database"]
         self._connection = connections[database]
+        try:
+            self._connection.ensure_connection()
+        except OperationalError as error:
+            raise CommandError(
+                f"The database does not answer: {error}. Is DATABASE_URL right, and may Berth's pods reach its port?"
+            ) from None
         if unfit := unfit_database(database):
-            raise CommandError(unfit)
+            raise CommandError(unfit, returncode=REFUSED)
         unknown, missing = differences(database)
         if unknown and not missing and (newer := newer_release_that_takes_this(database)):
             self.stdout.write(
@@ -52,10 +60,11 @@ class Command(migrate.Command):
         if unknown:
             raise CommandError(
                 f"The database was made by another version of Berth: {', '.join(unknown)} is not part of this one."
-                f" Install that version, or begin anew: for a trial, delete {state_dir()}."
+                f" Install that version, or begin anew: for a trial, delete {state_dir()}.",
+                returncode=REFUSED,
             )
         if missing and (left_behind := parts_left_behind(database)):
-            raise CommandError(left_behind)
+            raise CommandError(left_behind, returncode=REFUSED)
         result = self._migrate(*args, **options)
         if not differences(database)[1]:
             Release.write(database)
