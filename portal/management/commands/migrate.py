@@ -1,4 +1,7 @@
-"""`manage.py migrate`, refused for a database that Berth could not work with, or that another version of it made."""
+"""`manage.py migrate`, refused for a database that Berth could not work with, or that another version of it made.
+
+Afterwards each part's own account of the database, if there is one, gets its rights (`portal/management/rights.py`).
+"""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from django.db import connections
 from django.db.migrations.loader import MigrationLoader
 
 from portal.environment import BASE_DIR, state_dir
+from portal.management import rights
 
 OLDEST_POSTGRESQL = 15
 
@@ -25,6 +29,10 @@ class Command(migrate.Command):
                 f" Install that version, or begin anew: for a trial, delete {state_dir()}."
             )
         result: str | None = super().handle(*args, **options)
+        only_told = options["plan"] or options["check_unapplied"]
+        accounts = [] if only_told else rights.grant(options["database"])
+        if accounts and options["verbosity"]:
+            self.stdout.write(f"Rights in the database: {', '.join(accounts)}.")
         return result
 
 
