@@ -38,26 +38,24 @@ RIGHTS: dict[str, dict[str, str]] = {
             django_q_ormq              SI
             django_q_schedule          -
             django_q_task              -
-            jobs_series                SD
             monitoring_alertpass       SIU
             monitoring_busyday         S
-            monitoring_failedstart     S
+            monitoring_failedstart     SD
             monitoring_figure          SI
-            monitoring_look            SIU
-            monitoring_nodeload        S
-            monitoring_oomkill         S
-            monitoring_seenpod         S
+            monitoring_nodeload        SD
+            monitoring_oomkill         SD
+            monitoring_seenpod         SD
             quotas_ledgerentry         SID+microseconds
             storage_storagespan        S
             workloads_logchunk         S
-            workloads_logstream        S
+            workloads_logstream        SD
         """,
         # Neither signs anybody in: what people sign in with is web's. Who left may lose it here.
         "worker": """
             *                          SIUD
             account_emailaddress       -
             account_emailconfirmation  -
-            accounts_apitoken          SD+revoked_at
+            accounts_apitoken          S+revoked_at
             accounts_auditentry        SI
             accounts_devicecode        -
             accounts_idempotentanswer  -

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.db import connection, models
+from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.test import Client
 from django.utils import timezone
 
@@ -65,11 +68,24 @@ def test_rights_name_tables_that_are_there() -> None:
 
 
 @pytest.mark.parametrize("part", rights.PARTS)
+def test_what_was_recorded_of_a_part_is_granted(part: str) -> None:
+    """tests/deploy/used_tables.py records it anew; the value names a test that does it."""
+    used: dict[str, str] = json.loads((Path(__file__).parent / "used_tables.json").read_text())[part]
+    for use, test in used.items():
+        verb, table = use.split()
+        right = rights.right_of(part, table)
+        columns = right.columns and verb in ("UPDATE", "LOCK")
+        assert columns or ("UPDATE" if verb == "LOCK" else verb) in right.verbs, (use, test)
+
+
+@pytest.mark.parametrize("part", rights.PARTS)
 def test_who_deletes_a_row_may_do_what_follows(part: str) -> None:
     """Django deletes, or sets to null, what refers to the row; it looks for what protects it."""
     for model in apps.get_models(include_auto_created=True):
         deletes = "DELETE" in rights.right_of(part, model._meta.db_table).verbs
-        for relation in model._meta.related_objects if deletes else ():
+        for relation in model._meta.get_fields(include_hidden=True) if deletes else ():
+            if not isinstance(relation, ForeignObjectRel) or relation.many_to_many:
+                continue
             child, column = relation.related_model._meta.db_table, relation.field.column
             right = rights.right_of(part, child)
             if relation.on_delete is models.CASCADE:
