@@ -17,6 +17,7 @@ TESTING := .venv/.test-$(call hash,requirements/test.txt packages/berth/pyprojec
 FRONT_END := static/vendor/.packages-$(call hash,package-lock.json Makefile)
 MESSAGES := locale/.compiled-$(call hash,$(wildcard locale/*/LC_MESSAGES/django.po))
 SSHD := $(STATE)/sshd/.unpacked
+SLAPD := $(STATE)/slapd/.unpacked
 IMAGE := $(STATE)/image/.workspace-$(call hash,requirements/workspace.txt)
 
 up: check-machine $(RUNTIME) $(FRONT_END) $(MESSAGES) $(if $(KUBECONFIG)$(filter played,$(BERTH_DEVCLUSTER_PODS)),,check-network $(IMAGE))
@@ -145,7 +146,7 @@ style: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
 # In the order of their names: the longest files, tests/e2e, are not the last, with one worker idle.
-test-slow: $(TO_TEST) check-network check-browser
+test-slow: $(TO_TEST) $(SLAPD) check-network check-browser
 	$(PYTEST) --budget=1200 $(OTHERS) --dist loadfile --no-loadscope-reorder -m "slow and not long"
 
 # Without Django and its database: conftest.py of tests/ is not read. Green, it writes the fingerprint of what passed, to
@@ -155,7 +156,7 @@ test-cluster: $(TO_TEST) check-network
 	@$(BIN)/python -m tests.gate.fingerprint write
 
 # What takes long to be sure of: run before an issue is closed, never in CI.
-test-long: test-cluster check-browser
+test-long: test-cluster $(SLAPD) check-browser
 	$(PYTEST) $(OTHERS) --dist loadfile -m long
 
 # Faults planted in the code, each of which the suites must catch.
@@ -181,14 +182,22 @@ check-fonts:
 		echo "Installing fonts for Chinese and Korean" && apt-get -qq update && apt-get -qq install -y --no-install-recommends fonts-noto-cjk >/dev/null; } || \
 		{ echo "make: the pictures need fonts for Chinese and Korean: apt install fonts-noto-cjk" >&2; exit 1; }
 
-# A real sshd beside ours, only unpacked: installed, it would start and take port 22. Without it those tests skip.
+# $(call unpack,NAME,PACKAGES): servers of Debian's, only unpacked: installed, they would start and take their ports.
+# Without them their tests skip.
+define unpack
+@mkdir -p -m 711 $(STATE); mkdir -p $(STATE)/$(1); command -v apt-get >/dev/null || exit 0; cd $(STATE)/$(1) && \
+	{ apt-get -qq download $(2) 2>/dev/null || { apt-get -qq update && apt-get -qq download $(2); }; } 2>/dev/null && \
+	for package in *.deb; do dpkg -x $$package . && rm $$package; done || \
+	echo "make: no $(1) could be had from Debian's packages; its tests are skipped"
+@touch $@
+endef
+
 $(SSHD):
-	@mkdir -p -m 711 $(STATE); mkdir -p $(STATE)/sshd; command -v apt-get >/dev/null || exit 0; cd $(STATE)/sshd && \
-		{ apt-get -qq download openssh-server openssh-sftp-server libwrap0 2>/dev/null || \
-		{ apt-get -qq update && apt-get -qq download openssh-server openssh-sftp-server libwrap0; }; } 2>/dev/null && \
-		for package in *.deb; do dpkg -x $$package . && rm $$package; done || \
-		echo "make: no sshd could be had from Debian's packages; its tests are skipped"
-	@touch $@
+	$(call unpack,sshd,openssh-server openssh-sftp-server libwrap0)
+
+# Its libraries have other names in each release of Debian.
+$(SLAPD):
+	$(call unpack,slapd,slapd $$(apt-cache depends slapd | sed -En 's/^ *Depends: (lib(argon2|ldap|ltdl|odbc|sasl2|wrap)[^ ]*)$$/\1/p'))
 
 # --- Maintenance: write the lock files anew from the .in files, with hashes and without an index's address.
 

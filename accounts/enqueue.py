@@ -10,3 +10,7 @@ def send_mail() -> None:
 
 def keep_trail() -> None:
     async_task("accounts.tasks.keep_trail", group="trail")
+
+
+def sync_directory() -> None:
+    async_task("accounts.tasks.sync_directory", group="directory")

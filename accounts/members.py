@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError, Q
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import signals
@@ -93,12 +94,30 @@ def set_active(actor: Actor, user: User, *, active: bool) -> None:
     Activated again, they have their memberships, tokens and keys as before, and sign in again.
     """
     with _changing_people(actor, user, one_stays=not active):
-        if not active:
-            sessions.end_all(user)
-        User.objects.filter(pk=user.pk).update(is_active=active)
-        action = "user.activate" if active else "user.deactivate"
-        audit.record(actor, action, target=user, data={"username": user.username})
-        signals.send_access_changed(user)
+        _set_active(actor, user, active=active)
+
+
+def follow_directory(user: User, *, is_there: bool) -> bool:
+    """Deactivate a person who left the directory, or activate them again if the directory's sync did that. Return
+    False if nothing had to change."""
+    with transaction.atomic():
+        row = locked(User.objects.all()).get(pk=user.pk)
+        if row.is_active == is_there or (is_there and row.left_directory_at is None):
+            return False
+        _set_active(None, row, active=is_there)
+    return True
+
+
+def _set_active(actor: Actor | None, user: User, *, active: bool) -> None:
+    """Write the change and its trail; without an actor it is the directory's."""
+    if not active:
+        sessions.end_all(user)
+    left_at = timezone.now() if actor is None and not active else None
+    User.objects.filter(pk=user.pk).update(is_active=active, left_directory_at=left_at)
+    action = "user.activate" if active else "user.deactivate"
+    by = {} if actor else {"by": "directory"}
+    audit.record(actor, action, target=user, data={"username": user.username, **by})
+    signals.send_access_changed(user)
 
 
 def set_admin(actor: Actor, user: User, *, is_admin: bool) -> None:

@@ -16,6 +16,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 import accounts.announcements.models
+import accounts.directory.models
 import accounts.notices.models  # noqa: F401  # where Django looks for this room's models
 from accounts.text import visible
 
@@ -84,6 +85,8 @@ class User(AbstractUser):
         editable=False,
         help_text=_("Admin through a group, for as long as they are in that group."),
     )
+    # When the directory's sync deactivated them; null: it did not, or an admin decided after it.
+    left_directory_at = models.DateTimeField(null=True, editable=False)
     service_of = models.ForeignKey(
         "Tenant",
         null=True,
@@ -301,7 +304,7 @@ class AuditEntry(models.Model):
         REFUSED = "refused", _("refused")
 
     at = models.DateTimeField(_("time"), auto_now_add=True, db_index=True)
-    # A trigger sets both references to null (migration 0006): no part of Berth may change an entry.
+    # A trigger sets both references to null (migration 0008): no part of Berth may change an entry.
     actor = models.ForeignKey(User, null=True, on_delete=models.DO_NOTHING, related_name="+")
     actor_name = models.CharField(
         _("actor name"), max_length=150, blank=True, help_text=_("Kept after the person is removed.")

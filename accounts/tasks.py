@@ -1,5 +1,6 @@
 """Tasks that the worker runs; `enqueue.py` enqueues them."""
 
+from accounts.directory import sync
 from accounts.notices import outbox
 from accounts.trail import keeping
 
@@ -10,3 +11,7 @@ def send_mail() -> None:
 
 def keep_trail() -> None:
     keeping.keep()
+
+
+def sync_directory() -> None:
+    sync.run_if_due()

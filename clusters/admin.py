@@ -30,13 +30,31 @@ from accounts.trail import audit
 from clusters import unknown_causes
 from clusters.adding import kubeconfigs
 from clusters.doctor import Level, by_check, keeping, proving
-from clusters.errors import ClusterUnavailable
 from clusters.isolation.actions import FOUND, RequireIsolation, RunWithoutIsolation
 from clusters.models import Cluster, UnknownCause
+from clusters.site import registries
 
 CONNECTING = {"connection", "kubeconfig_path", "pasted", "context"}
 MOST_AT_ONCE = 3  # clusters in one test: the page waits for each
 MOST_SAID = 160  # characters of a message in the list
+
+
+class SignOnsWidget(forms.Textarea):
+    """Lines of sign-ons. What is sent back with a fault has no passwords: they are entered again."""
+
+    def format_value(self, value: Any) -> str:
+        each = (line.split(None, 2) for line in str(value or "").splitlines())
+        return "\n".join(
+            " ".join(words[:2] + [registries.KEPT] * (words[2:] == [registries.KEPT])) for words in each
+        )
+
+
+class SignOnsField(SecretField):
+    widget = SignOnsWidget(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"})
+
+    def to_python(self, value: Any) -> Any:
+        """Return lines with the line ends that they are shown with: a browser's other ones are no change."""
+        return str(super().to_python(value) or "").replace("\r\n", "\n")
 
 
 class ClusterForm(forms.ModelForm[Cluster]):
@@ -47,6 +65,26 @@ class ClusterForm(forms.ModelForm[Cluster]):
             "To keep in Berth, encrypted. Nobody can read it here again. Empty: the present one stays."
         ),
     )
+
+    sign_ons = SignOnsField(
+        label=gettext_lazy("sign-ons to registries"),
+        required=False,
+        help_text=gettext_lazy(
+            "One HOST USER PASSWORD per line, as in: registry.example robot s3cret. Berth encrypts them and gives "
+            "them to each tenant’s namespace, so that its images can be pulled. “kept” stands for a stored password."
+        ),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["sign_ons"] = registries.lines(registries.known(self.instance))
+
+    def clean_sign_ons(self) -> str:
+        text: str = self.cleaned_data["sign_ons"]
+        if "sign_ons" in self.changed_data:
+            stored = registries.known(self.instance)
+            self.instance.registries = registries.sealed(registries.parsed(text, stored))
+        return text
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -119,9 +157,12 @@ class ClusterPage(RecordedPage[Cluster]):
         ),
         (
             gettext_lazy("Images"),
-            {"fields": ("image_pull_secrets", "validation_image", "files_image", "files_uid")},
+            {"fields": ("sign_ons", "image_pull_secrets", "validation_image", "files_image", "files_uid")},
         ),
-        (gettext_lazy("Proxy of workspaces"), {"fields": ("http_proxy", "https_proxy", "no_proxy")}),
+        (
+            gettext_lazy("Environment of workspaces and jobs"),
+            {"fields": ("http_proxy", "https_proxy", "no_proxy", "pod_environment", "trusted_certificates")},
+        ),
         (
             gettext_lazy("Isolation of tenants"),
             {
@@ -279,15 +320,8 @@ class ClusterPage(RecordedPage[Cluster]):
 
 
 def result_of(cluster: Cluster) -> dict[str, Any]:
-    """Return an examination of the cluster, and the last recorded test as `before`.
-
-    If no process of Berth could examine it, that is the one finding, and the row keeps what was found before.
-    """
-    try:
-        findings = keeping.examined(cluster, keeping.namespaces())
-        keeping.save(cluster, findings)
-    except ClusterUnavailable as error:
-        findings = keeping.unexamined(error)
+    """Return an examination of the cluster, and the last recorded test as `before`."""
+    findings = keeping.found_now(cluster)
     failures = sum(finding.level == Level.FAIL for finding in findings)
     tests = AuditEntry.objects.filter(action="cluster.test", target_id=str(cluster.pk))
     return {

@@ -18,6 +18,7 @@ JOB = "berth.dev/job"
 RUN = "berth.dev/run"
 FILES = "berth.dev/files"
 VALIDATION = "berth.dev/validation"
+WARMS = "berth.dev/warms"  # id of the booking for which a pod pulls an image
 
 MANAGER = "berth"
 HASH = "berth.dev/hash"  # annotation that holds the digest of what was applied

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.text import visible
 from clusters.references import valid_reference
+from clusters.site import certificates, environment
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -122,6 +123,10 @@ class Cluster(models.Model):
         db_default=[],
     )
     image_pull_secrets = text_list(_("image pull secrets"))
+    # As `site.registries.sealed` returns them, encrypted.
+    registries = models.TextField(
+        _("sign-ons to registries"), blank=True, default="", db_default="", editable=False
+    )
     http_proxy = models.CharField(
         _("proxy for http"),
         max_length=1024,
@@ -132,6 +137,29 @@ class Cluster(models.Model):
     )
     https_proxy = models.CharField(
         _("proxy for https"), max_length=1024, blank=True, default="", db_default=""
+    )
+    pod_environment = models.TextField(
+        _("environment of workspaces and jobs"),
+        blank=True,
+        default="",
+        db_default="",
+        max_length=8192,
+        help_text=_(
+            "One NAME=value per line, such as PIP_INDEX_URL=https://mirror.example/simple. What a person sets counts "
+            "more. Everybody with a workspace can read it."
+        ),
+        validators=[environment.validate],
+    )
+    trusted_certificates = models.TextField(
+        _("trusted certificates"),
+        blank=True,
+        default="",
+        db_default="",
+        max_length=certificates.LONGEST,
+        help_text=_(
+            "Of your own authorities, as PEM. Programs in workspaces and jobs trust them beside those of their image."
+        ),
+        validators=[certificates.validate],
     )
     no_proxy = models.CharField(
         _("reached without a proxy"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
@@ -45,6 +46,14 @@ def repository(reference: str) -> str:
     if host == _DEFAULT_HOST and "/" not in path:
         path = f"{_OFFICIAL}/{path}"
     return f"{host}/{path}"
+
+
+@lru_cache(maxsize=4096)
+def complete(reference: str) -> str:
+    """Return a reference as nodes list it: with its registry, and its digest or else its tag."""
+    name, _at, digest = reference.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return f"{repository(name)}@{digest}" if digest else f"{repository(name)}:{tag or 'latest'}"
 
 
 def _registry(host: str) -> str:

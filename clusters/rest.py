@@ -22,7 +22,8 @@ from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, checked
 
 from . import explain
-from .doctor import proving
+from .doctor import keeping, proving
+from .doctor.findings import Check, Level, as_json
 from .isolation.networks import missing
 from .models import Cluster, Gpu, Node
 from .nodes.gpus import gpus_on
@@ -138,11 +139,40 @@ class ProveView(APIView):
         checked(NoBody, request)
         actor = actor_of(request)
         actor.require_admin()
-        found = Cluster.objects.filter(slug=cluster).first()
-        if found is None:
-            raise not_there()
-        proving.prover().start(actor, found)
+        proving.prover().start(actor, one_cluster(cluster))
         return Response(status=204)
+
+
+def one_cluster(slug: str) -> Cluster:
+    found = Cluster.objects.filter(slug=slug).first()
+    if found is None:
+        raise not_there()
+    return found
+
+
+class DoctorFindingShape(serializers.Serializer[Any]):
+    check = serializers.ChoiceField(choices=Check.choices, allow_null=True)
+    level = serializers.ChoiceField(choices=Level.choices)
+    message = serializers.CharField()
+    hint = serializers.CharField(allow_blank=True)
+    yaml = serializers.CharField(allow_blank=True, help_text="What to add to Berth's ClusterRole.")
+
+
+class DoctorShape(serializers.Serializer[Any]):
+    results = DoctorFindingShape(many=True)
+
+
+class DoctorView(APIView):
+    write_scope = Scope.ADMIN
+
+    @extend_schema(
+        summary=gettext_noop("What doctor finds in the cluster now (admins)"),
+        description="It looks at the cluster, which takes seconds, and changes nothing there.",
+        responses=answers({200: DoctorShape}, 404),
+    )
+    def get(self, request: Request, cluster: str) -> Response:
+        actor_of(request).require(Scope.ADMIN)
+        return Response({"results": as_json(keeping.found_now(one_cluster(cluster)))})
 
 
 class NodesView(ListView):

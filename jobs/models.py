@@ -94,6 +94,13 @@ class Job(Workload):
                 condition=Q(deleted_at__isnull=True, expires_at__isnull=False),
                 name="job_expires",
             ),
+            # Those that the keeper looks for every five seconds, among all that there ever were.
+            models.Index(
+                fields=["pool"],
+                condition=Q(deleted_at__isnull=True)
+                & (Q(desired="deleted") | Q(dirty_since__isnull=False) | ~Q(phase__in=OVER)),
+                name="job_unsettled",
+            ),
         ]
 
     @property

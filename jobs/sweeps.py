@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from workloads.asking import ENV_NAME
+from clusters.site import environment
 
 from .models import Part
 
@@ -37,7 +37,7 @@ def points_of(sweep: Grid | Points) -> list[dict[str, Any]]:
 def faults_of_names(names: Iterable[str]) -> list[str]:
     """Return what is wrong with names of parameters, which become BERTH_PARAM_NAME."""
     names = list(names)
-    if not all(ENV_NAME.fullmatch(name) and len(name) <= LONGEST_NAME for name in names):
+    if not all(environment.NAME.fullmatch(name) and len(name) <= LONGEST_NAME for name in names):
         return [_("Names have letters, digits and _, at most 63.")]
     if len({name.upper() for name in names}) < len(names):
         return [_("Two names differ only in capitals.")]

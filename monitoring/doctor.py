@@ -19,7 +19,7 @@ from clusters.watch.ticks import is_due
 from monitoring import enqueue
 from monitoring.dcgm import doctor as prometheus
 from monitoring.dcgm.translation import AGENT as PROMETHEUS
-from monitoring.health.rules import About, is_silent, offered
+from monitoring.health.rules import BLINDING, About, is_silent, offered
 from monitoring.models import AgentState
 from monitoring.parts import looks as parts
 from monitoring.parts import rules, versions
@@ -93,7 +93,8 @@ def of_agents(cluster: Cluster, with_gpus: Sequence[Node], agents: Sequence[Agen
             _("Nothing monitors the GPUs of %(nodes)s: no agent has reported them.")
             % {"nodes": named(without)},
             _(
-                "Install the node agent there (deploy/agent), or name a Prometheus that has dcgm-exporter's figures."
+                "Install the node agent there (deploy/kubernetes/agent.yaml), or name a Prometheus that has "
+                "dcgm-exporter's figures."
             ),
             Check.AGENTS,
         )
@@ -106,11 +107,24 @@ def of_agents(cluster: Cluster, with_gpus: Sequence[Node], agents: Sequence[Agen
             _("Check their pods: are they running, and can they reach Berth?"),
             Check.AGENTS,
         )
-    if agents and not without and not silent:
+    blind = {agent.node: codes for agent in agents if (codes := blinding(agent)) and agent.node not in silent}
+    for node, codes in sorted(blind.items()):
+        yield Finding(
+            Level.WARN,
+            _("The agent of %(node)s sees no GPU: %(codes)s.") % {"node": node, "codes": _(", ").join(codes)},
+            _("docs/operator/agent.md says what each of these codes means, and what to do."),
+            Check.AGENTS,
+        )
+    if agents and not without and not silent and not blind:
         yield Finding(Level.OK, _("Every node with GPUs has an agent that reports them."), check=Check.AGENTS)
     if simulated := [agent.node for agent in agents if agent.is_simulated]:
         text = _("The agents of %(nodes)s are simulated: there are no GPUs.") % {"nodes": named(simulated)}
         yield Finding(Level.OK, text, check=Check.AGENTS)
+
+
+def blinding(agent: AgentState) -> list[str]:
+    """Return the problems for which an agent that reports sees no GPU, as its codes name them."""
+    return sorted({trouble["code"] for trouble in agent.troubles} & BLINDING)
 
 
 def of_reports(nodes: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[Finding]:

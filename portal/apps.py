@@ -27,6 +27,7 @@ class PortalConfig(AppConfig):
         examination.register(own_database.findings)
         tick.connect(outbox.on_tick)
         tick.connect(keep_trail)
+        tick.connect(sync_directory)
         tick.connect(sessions.forget_expired)
         tick.connect(pulse.forget_gone)
         broker.began.connect(passes.on_worker_began)
@@ -44,6 +45,17 @@ def keep_trail(**_: Any) -> None:
 
     if is_due(3600):
         enqueue.keep_trail()
+
+
+def sync_directory(**_: Any) -> None:
+    """Ask every ten minutes whether the night's sync with the LDAP directory is due."""
+    from django.conf import settings
+
+    from accounts import enqueue
+    from clusters.watch.ticks import is_due
+
+    if settings.LDAP is not None and is_due(600):
+        enqueue.sync_directory()
 
 
 class PortalAdminConfig(admin.AdminConfig):

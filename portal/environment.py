@@ -41,6 +41,15 @@ def load_secret_files() -> None:
             os.environ.setdefault(file.name, file.read_text().rstrip("\r\n"))
 
 
+def for_several_hosts(database: dict[str, Any]) -> dict[str, Any]:
+    """Return options with which connections of a DATABASE_URL with several hosts find the primary; else none.
+
+    A server that lost its power does not refuse: after three seconds the next one is asked.
+    """
+    hosts = f"{database.get('HOST', '')},{database.get('OPTIONS', {}).get('host', '')}".strip(",")
+    return {"target_session_attrs": "read-write", "connect_timeout": 3} if "," in hosts else {}
+
+
 def from_url(read: Callable[[str], dict[str, Any]], name: str) -> dict[str, Any]:
     """Return the settings in the variable's URL. An error names the variable alone: the value holds a password."""
     try:

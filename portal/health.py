@@ -19,8 +19,11 @@ from django.http import HttpRequest, JsonResponse
 
 from portal.channel_layer import connection_parameters
 from vitals.pulse import SILENT_AFTER_SECONDS
+from vitals.release import too_old
 
 TIMEOUT_SECONDS = 3
+# Of several servers, one that lost its power does not refuse: libpq waits two seconds at least.
+SKIP_SECONDS = 2
 Checks = dict[str, str | None]
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
@@ -75,14 +78,18 @@ async def _shared(parts: tuple[str, ...]) -> Checks:
 
 async def _checks(parts: tuple[str, ...]) -> Checks:
     """Return each part's problem or None. A separate connection fails fast and does not wait for the pool."""
+    parameters = connection_parameters()
+    others = str(parameters.get("host", "")).count(",")
+    parameters["connect_timeout"] = SKIP_SECONDS if others else TIMEOUT_SECONDS
     try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            parameters = connection_parameters() | {"connect_timeout": TIMEOUT_SECONDS}
+        async with asyncio.timeout(TIMEOUT_SECONDS + SKIP_SECONDS * others):
             async with await psycopg.AsyncConnection.connect(**parameters) as connection:
                 missing = _wanted_migrations() - await _applied_migrations(connection)
                 if missing:
                     text = f"{len(missing)} database migrations are missing: run manage.py migrate."
                     return {"database": text}
+                if await _takes_newer_ones_alone(connection):
+                    return {"database": "The database is of a newer release: install that."}
                 silent = await _silent_seconds(connection) if parts else {}
     except psycopg.errors.UndefinedTable:
         return {"database": "The database is empty: run manage.py migrate."}
@@ -95,6 +102,11 @@ async def _checks(parts: tuple[str, ...]) -> Checks:
 async def _applied_migrations(connection: Connection) -> set[tuple[str, str]]:
     cursor = await connection.execute("SELECT app, name FROM django_migrations")
     return {(app, name) for app, name in await cursor.fetchall()}
+
+
+async def _takes_newer_ones_alone(connection: Connection) -> bool:
+    cursor = await connection.execute("SELECT oldest FROM vitals_release")
+    return any(too_old(oldest) for (oldest,) in await cursor.fetchall())
 
 
 async def _silent_seconds(connection: Connection) -> dict[str, float]:

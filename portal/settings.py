@@ -11,8 +11,16 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.directory.configuration import directory_from
 from accounts.sign_on.configuration import provider_from
-from portal.environment import BASE_DIR, from_url, load_run_file, load_secret_files, state_dir
+from portal.environment import (
+    BASE_DIR,
+    for_several_hosts,
+    from_url,
+    load_run_file,
+    load_secret_files,
+    state_dir,
+)
 from portal.safe_start import metrics_token, unsafe
 
 django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
@@ -127,8 +135,9 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
-# --- Database. Connections differ by process: threads of the web server share a pool; forked workers must not
-# inherit one (it corrupts the protocol), and keep one connection each instead.
+# --- Database. Connections differ by process: threads of the web server share a pool, and so do those of the watcher,
+# which has some forty for each cluster; forked workers must not inherit one (it corrupts the protocol), and keep one
+# connection each instead.
 DATABASES: dict[str, Any] = {"default": from_url(env.db_url, "DATABASE_URL")}
 # A machine that loses power does not close its connections. With these options PostgreSQL frees what its sessions hold
 # (rows, locks) after some twenty seconds instead of TCP's two hours, and clients notice a dead database as fast.
@@ -141,10 +150,20 @@ DATABASES["default"]["OPTIONS"] = {
     "server_side_binding": True,
     "prepare_threshold": 3,
     "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3",
+    **for_several_hosts(DATABASES["default"]),
     **DATABASES["default"].get("OPTIONS", {}),
 }
 if ROLE in ("web", "ssh-jump"):
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 12, "timeout": 10}
+elif ROLE == "watcher":
+    # Large enough that a cluster that hangs, whose looks keep their connections until they time out, delays no other.
+    DATABASES["default"]["OPTIONS"]["pool"] = {
+        "min_size": 1,
+        "max_size": 60,
+        "max_idle": 60,
+        "timeout": 5,
+        "reconnect_timeout": 2,
+    }
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 60
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # after an outage no request gets a dead connection
@@ -179,7 +198,10 @@ TASK_MODULES = ("accounts.tasks", "clusters.errands.tasks", "quotas.tasks", "mon
 
 # --- People
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = [  # in this order: a password of Berth's lets in while the directory is away
+    "django.contrib.auth.backends.ModelBackend",
+    "accounts.directory.backend.DirectoryBackend",
+]
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "workspaces"
 LOGOUT_REDIRECT_URL = "sign-in"
@@ -193,6 +215,7 @@ AUTH_PASSWORD_VALIDATORS = [
 # --- Sign-on (docs/operator/sign-on.md). We use parts of allauth, but none of its pages. Its limits would need a cache;
 # ours are in rows (accounts/credentials/sign_in.py).
 OIDC = provider_from(os.environ)
+LDAP = directory_from(os.environ)
 # People who may sign in with a password of Berth: everybody, or admins only (for when the provider is away).
 PASSWORDS_FOR = env.str("BERTH_PASSWORDS_FOR", default="everybody")
 if PASSWORDS_FOR not in ("everybody", "admins"):
@@ -230,9 +253,9 @@ CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SECURE = not TRIAL
 SECURE_SSL_REDIRECT = not TRIAL
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz(/web)?$", r"^metrics$"]
-SECURE_HSTS_SECONDS = 0 if TRIAL else 31_536_000
-SECURE_HSTS_INCLUDE_SUBDOMAINS = not TRIAL
-SECURE_HSTS_PRELOAD = not TRIAL
+# For Berth's own name alone: hosts below it, such as workspaces, may be another team's.
+SECURE_HSTS_SECONDS = 0 if TRIAL else env.int("BERTH_HSTS_SECONDS", default=31_536_000)
+SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 # Not no-referrer: browsers would then send “Origin: null” with our own forms, and CSRF checks refuse that.
 SECURE_REFERRER_POLICY = "same-origin"

@@ -1,4 +1,4 @@
-"""A command that runs a part of Berth. It begins once its database answers and has all tables.
+"""A command that runs a part of Berth. It begins once its database answers, has all tables, and takes this release.
 
 Parts start in any order: before the database after a power cut, before `migrate` during an upgrade. A part that exited
 would be started again with longer and longer pauses.
@@ -16,8 +16,11 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.loader import MigrationLoader
+from django.db.models import Max
 
+from vitals.models import Release
 from vitals.pulse import show_life
+from vitals.release import too_old
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +61,11 @@ def what_is_missing() -> str:
     """Return why the part cannot start yet; empty if it can."""
     try:
         loader = MigrationLoader(connection)
+        missing = set(loader.disk_migrations) - set(loader.applied_migrations)
+        if missing:
+            return f"{len(missing)} database migrations are missing: run manage.py migrate"
+        return too_old(Release.objects.aggregate(oldest=Max("oldest"))["oldest"] or 0)
     except (DatabaseError, InterfaceError) as error:
         return f"the database is away: {error}"
     finally:
         connection.close()
-    missing = set(loader.disk_migrations) - set(loader.applied_migrations)
-    return f"{len(missing)} database migrations are missing: run manage.py migrate" if missing else ""

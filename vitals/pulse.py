@@ -26,6 +26,7 @@ from django.utils import timezone
 from vitals import figures
 from vitals.clock import is_near_now
 from vitals.models import Process
+from vitals.release import RELEASE
 
 logger = logging.getLogger(__name__)
 
@@ -79,12 +80,13 @@ def beat(part: str) -> None:
         seen_at=Now(),
         since=heard_since(part),
         gauges=figures.gauges(),
+        release=RELEASE,
     )
     Process.objects.bulk_create(
         [me],
         update_conflicts=True,
         unique_fields=["part", "host", "pid"],
-        update_fields=["seen_at", "since", "gauges"],
+        update_fields=["seen_at", "since", "gauges", "release"],
     )
 
 

@@ -9,18 +9,11 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import Invalid
+from clusters.site import environment
 
 LONGEST_NAME = 63
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
-ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Set by Berth alone: they decide which GPUs a container sees, its user and how it is reached.
-RESERVED_ENV = re.compile(
-    r"NVIDIA_.*|CUDA_MPS_.*|CUDA_DEVICE_.*|CUDA_DISABLE_CONTROL|CUDA_TASK_PRIORITY|CUDA_OVERSUBSCRIBE"
-    r"|GPU_CORE_.*|LD_PRELOAD"
-    r"|JUPYTER_.*|KUBERNETES_.*|BERTH_.*|HOME|PATH|POD_IP"
-)
 REPOSITORY = re.compile(r"(?:https?://|ssh://|git://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s'\"\\]+")
-LONGEST_ENV_BYTES = 64 * 1024
 
 
 def check_name(name: str) -> dict[str, list[str]]:
@@ -45,23 +38,7 @@ def check_env(
     """Faults by field: malformed or reserved names, a name twice, too much."""
     faults: dict[str, list[str]] = {}
     for where, values in (("env", env), ("secret_env", secret_env)):
-        texts = [
-            _("“%(name)s” is not a name: use letters, digits and _; not a digit first.") % {"name": name}
-            for name in values
-            if not ENV_NAME.fullmatch(name)
-        ]
-        texts += [
-            _("“%(name)s” is reserved: Berth sets it. Use another name.") % {"name": name}
-            for name in values
-            if RESERVED_ENV.fullmatch(name) or (also_reserved and also_reserved.fullmatch(name))
-        ]
-        texts += [
-            _("The value of “%(name)s” has a NUL character, which no environment can hold.") % {"name": name}
-            for name, value in values.items()
-            if "\0" in value
-        ]
-        if sum(len(name) + len(value.encode()) for name, value in values.items()) > LONGEST_ENV_BYTES:
-            texts.append(_("Together they are longer than 64 KiB. Put long values into a file."))
+        texts = environment.faults(values, also_reserved)
         if texts:
             faults[where] = texts
     if twice := sorted(set(env) & set(secret_env)):

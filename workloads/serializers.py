@@ -11,13 +11,13 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.rest.serializers import StrictSerializer
+from clusters.site import environment
 from quotas.models.pools import LEAST_CPU_MILLICORES, LEAST_MEMORY_MIB
 from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT
 from quotas.pools.needs import GpuAsked
 from storage.connections import MOST_OF_A_RUN
 from storage.models import LATEST
 from storage.mounts.mounting import LONGEST_PATH, VERSION, MountWish
-from workloads.asking import ENV_NAME
 from workloads.images import LONGEST_REFERENCE
 from workloads.models import Exposition
 from workloads.sizes.sizing import SizeAsked
@@ -33,7 +33,7 @@ class Environment(serializers.DictField):
     child = serializers.CharField(allow_blank=True, trim_whitespace=False)
 
     def to_internal_value(self, data: Any) -> dict[str, str]:
-        if isinstance(data, Mapping) and not all(ENV_NAME.fullmatch(str(name)) for name in data):
+        if isinstance(data, Mapping) and not all(environment.NAME.fullmatch(str(name)) for name in data):
             raise serializers.ValidationError(
                 _("Names have letters, digits and _, and do not begin with a digit.")
             )

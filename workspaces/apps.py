@@ -18,6 +18,7 @@ class WorkspacesConfig(AppConfig):
         from clusters.signals import networks_changed, reachability_changed, tick
         from clusters.watch import beside
         from quotas import holders
+        from quotas.bookings import warm
         from quotas.models import Claim, Quota, TenantLimit
         from workloads import conditions, copies
         from workloads.logs import sources
@@ -28,11 +29,15 @@ class WorkspacesConfig(AppConfig):
         from .runs.holder import Workspaces
         from .runs.reconciler import Reconciler
         from .state import live
+        from .warming import reading
+        from .warming.warmer import Warmer
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
         conditions.register(OfWorkspaces())
         copies.register("workspace", access.get)
         beside.register(Reconciler)
+        beside.register(Warmer)
+        warm.register(reading.images_of)
         reachability_changed.connect(receivers.on_reachability_changed)
         networks_changed.connect(receivers.on_networks_changed)
         tick.connect(receivers.on_tick)

@@ -16,7 +16,7 @@ from accounts.credentials.secrets import decrypt
 from accounts.models import Tenant, valid_time_zone
 from quotas.models import Booking
 from workloads import models as workloads
-from workloads.models import EventRow, Workload
+from workloads.models import EventRow, Image, Workload
 
 SEARCHED = (*workloads.SEARCHED, "node")
 
@@ -36,6 +36,9 @@ class Phase(models.TextChoices):
     FAILED = "failed", _("failed")
     DELETING = "deleting", _("deleting")
     DELETED = "deleted", _("deleted")
+
+
+IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 
 
 class Step(models.TextChoices):
@@ -146,6 +149,12 @@ class Workspace(Workload):
         indexes: ClassVar = [
             models.Index(fields=["tenant", "phase"], name="workspace_tenant_phase"),
             models.Index(fields=["-created_at", "-id"], name="workspace_newest"),
+            # Those that the clock looks for every five seconds, among all that there ever were.
+            models.Index(
+                fields=["pool"],
+                condition=Q(phase__in=IN_TRANSITION) | ~Q(ending="") | Q(dirty_since__isnull=False),
+                name="workspace_unsettled",
+            ),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(
@@ -368,3 +377,33 @@ class Seat(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["class_launch", "username"], name="one_seat_per_person_and_class")
         ]
+
+
+class WarmImage(models.Model):
+    """Image that a node of a booking's pool is to have when the booking begins, and how far that is."""
+
+    booking = models.ForeignKey(Booking, models.CASCADE, related_name="+")
+    image = models.ForeignKey(Image, models.CASCADE, related_name="+")
+    node = models.CharField(max_length=253)
+    # When the pod that pulls it was made; null: not yet, or the node had it already.
+    pulled_since = models.DateTimeField(null=True)
+    ready_at = models.DateTimeField(null=True)
+    given_up_at = models.DateTimeField(null=True)
+    # Why it was given up, in the cluster's words explained. Empty: its time was over, or the pod was deleted.
+    code = models.CharField(max_length=64, blank=True)
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["booking", "image", "node"], name="one_warm_image_per_booking_and_node"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.image_id} {self.node}"
+
+    @property
+    def is_under_way(self) -> bool:
+        """Return True while a pod pulls it."""
+        return self.pulled_since is not None and self.ready_at is None and self.given_up_at is None

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import authenticate as check_password
-from django.contrib.auth import get_user
+from django.contrib.auth import get_user, load_backend
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -31,6 +31,11 @@ from accounts.errors import NotAllowed, NotSignedIn, Refusal, TooMany
 from accounts.locks import forget, one_at_a_time
 from accounts.models import APIToken, AuditEntry, SignInFailure, User
 from accounts.trail import audit
+
+# Where passwords are, in the order in which they are asked (settings.AUTHENTICATION_BACKENDS): Berth's own, then those
+# of the LDAP directory.
+BERTH = "django.contrib.auth.backends.ModelBackend"
+DIRECTORY = "accounts.directory.backend.DirectoryBackend"
 
 
 class _Copy(dict[str, Any]):
@@ -79,17 +84,29 @@ def confirm(user: User, password: str) -> None:
     """Check the password of a signed-in person, before changes that a stolen session must not make."""
     attempt = guessing.at_password_of_signed_in(user.pk, _neighbourhood())
     try:
-        _checked(None, attempt, user.username, password)
+        _checked(None, attempt, user.username, password, person=user)
     except NotSignedIn:
         text = _("Incorrect password.")
         hint = _("Check it; upper and lower case matter.")
         raise NotSignedIn("wrong_password", text, hint, fields={"password": [f"{text} {hint}"]}) from None
 
 
-def _checked(request: HttpRequest | None, attempt: Attempt, username: str, password: str) -> User:
+def way_of(user: User) -> str:
+    """Return how the person came in who was just authenticated, as the trail names it."""
+    return "ldap" if getattr(user, "backend", "") == DIRECTORY else "password"
+
+
+def _checked(
+    request: HttpRequest | None, attempt: Attempt, username: str, password: str, person: User | None = None
+) -> User:
     _count(attempt, username)
-    user = check_password(request, username=username, password=password)
-    if not isinstance(user, User):
+    asked = {"username": username, "password": password, "person": person}
+    try:
+        user = _proven(request, asked)
+    except Refusal as refused:
+        record_refused(username, refused)
+        raise
+    if user is None:
         refusal: Refusal = NotSignedIn(
             "sign_in_refused",
             _("Incorrect user name or password."),
@@ -98,7 +115,7 @@ def _checked(request: HttpRequest | None, attempt: Attempt, username: str, passw
         record_refused(username, refusal)
         raise refusal
     _forget(attempt)
-    if settings.PASSWORDS_FOR == "admins" and not user.is_staff:
+    if not _may_use_password(user):
         refusal = NotAllowed(
             "passwords_for_admins",
             _("Only admins can sign in with a password here."),
@@ -109,15 +126,43 @@ def _checked(request: HttpRequest | None, attempt: Attempt, username: str, passw
     return user
 
 
+def _proven(request: HttpRequest | None, asked: dict[str, Any]) -> User | None:
+    """Return the person whose password it is, in Berth or in the directory. Where there is a directory, a password of
+    Berth that may not be used is as good as none: the person may have the same one there."""
+    user = check_password(request, **asked)
+    if isinstance(user, User) and settings.LDAP is not None and not _may_use_password(user):
+        user = load_backend(DIRECTORY).authenticate(request, **asked)
+        if isinstance(user, User):
+            user.backend = DIRECTORY
+    return user if isinstance(user, User) else None
+
+
+def _may_use_password(user: User) -> bool:
+    """Return False if a right password of Berth does not let this person in: they have another way."""
+    return settings.PASSWORDS_FOR == "everybody" or user.is_staff or way_of(user) == "ldap"
+
+
 @contextmanager
 def counted_code(user: User) -> Iterator[None]:
     """Count an attempt at a code, before the check inside, like a password. A Refusal raised inside is a failure."""
-    attempt = guessing.at_code(user.pk, _neighbourhood())
-    _count(attempt, user.username)
+    with _counted(guessing.at_code(user.pk, _neighbourhood()), user.username):
+        yield
+
+
+@contextmanager
+def counted_name(username: str) -> Iterator[None]:
+    """Count an attempt at a name's password, before the check inside, like a sign-in."""
+    with _counted(guessing.at_password(username, _neighbourhood(), None), username):
+        yield
+
+
+@contextmanager
+def _counted(attempt: Attempt, username: str) -> Iterator[None]:
+    _count(attempt, username)
     try:
         yield
     except Refusal as refusal:
-        record_refused(user.username, refusal)
+        record_refused(username, refusal)
         raise
     _forget(attempt)
 

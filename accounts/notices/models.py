@@ -54,6 +54,7 @@ class Notice(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["user", "-at", "-id"], condition=Q(in_berth=True), name="notice_list"),
             models.Index(fields=["mail_due_at"], condition=Q(mail="waiting"), name="notice_outbox"),
+            models.Index(fields=["at"], name="notice_age"),  # old ones are deleted every few seconds
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["user", "key"], name="one_notice_of_a_thing_per_person"),

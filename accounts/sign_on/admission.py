@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Collection
 from typing import Any
 
 from allauth.socialaccount.models import SocialAccount
@@ -24,7 +25,7 @@ from accounts.errors import Conflict, NotAllowed
 from accounts.locks import locked, one_at_a_time
 from accounts.models import User
 from accounts.sign_on import groups
-from accounts.sign_on.configuration import Provider
+from accounts.sign_on.configuration import Source
 from accounts.trail import audit
 
 # Lock for one sign-on at a time: two first sign-ins in two tabs make one person, and two people do not get the same
@@ -34,7 +35,7 @@ NAME_LENGTH = 150
 SUBJECT_LENGTH = 191
 
 
-def admit(provider: Provider, claims: dict[str, Any]) -> User:
+def admit(provider: Source, claims: dict[str, Any]) -> User:
     """Return the person to sign in, with roles updated from their groups. Raise NotAllowed or Conflict."""
     _require_groups_told(provider, claims)
     with transaction.atomic():
@@ -47,12 +48,26 @@ def admit(provider: Provider, claims: dict[str, Any]) -> User:
                 _("Your account “%(name)s” is deactivated.") % {"name": user.username},
                 _("Ask an admin of this installation; your files are kept."),
             )
-        _take_over_details(user, claims)
-        groups.follow(user, groups.groups_in(claims, provider.groups_claim), provider.grants)
+        follow(user, provider, claims)
     return user
 
 
-def connect(actor: Actor, provider: Provider, claims: dict[str, Any]) -> None:
+def follow(user: User, provider: Source, claims: dict[str, Any]) -> None:
+    """Take over names, address and roles, in the caller's transaction."""
+    _take_over_details(user, claims)
+    groups.follow(user, groups.groups_in(claims, provider.groups_claim), provider.grants)
+
+
+def differs(user: User, provider: Source, claims: dict[str, Any], tenants: Collection[str]) -> bool:
+    """Return True if `follow` would change something. `tenants`: slugs of those that there are.
+
+    The memberships of `user` are read as they were prefetched.
+    """
+    told = groups.groups_in(claims, provider.groups_claim)
+    return bool(_new_details(user, claims)) or groups.differ(user, told, provider.grants, tenants)
+
+
+def connect(actor: Actor, provider: Source, claims: dict[str, Any]) -> None:
     """Allow the signed-in person to sign in by the provider too. Raise Conflict if the account is somebody else's."""
     with transaction.atomic():
         one_at_a_time(LOCK)
@@ -67,16 +82,34 @@ def connect(actor: Actor, provider: Provider, claims: dict[str, Any]) -> None:
             _connect(actor.user, provider, claims)
 
 
-def is_connected(user: User, provider: Provider) -> bool:
+def connected_people(provider: Source) -> dict[str, User]:
+    """Return all people who come from there by their subject, with their memberships."""
+    rows = SocialAccount.objects.filter(provider=provider.issuer).select_related("user")
+    return {row.uid: row.user for row in rows.prefetch_related("user__memberships__tenant")}
+
+
+def subject_of(user: User, provider: Source) -> str | None:
+    """Return the person's subject there; None if they are not connected."""
+    found = SocialAccount.objects.filter(user=user, provider=provider.issuer).order_by("pk")
+    subject: str | None = found.values_list("uid", flat=True).first()
+    return subject
+
+
+def knows_password(user: User) -> bool:
+    """Return True if the person has a password to be asked for: Berth's, or the one of the LDAP directory."""
+    return user.has_usable_password() or (settings.LDAP is not None and is_connected(user, settings.LDAP))
+
+
+def is_connected(user: User, provider: Source) -> bool:
     return bool(SocialAccount.objects.filter(user=user, provider=provider.issuer).exists())
 
 
-def _account(provider: Provider, claims: dict[str, Any]) -> Any:
+def _account(provider: Source, claims: dict[str, Any]) -> Any:
     found = SocialAccount.objects.filter(provider=provider.issuer, uid=_subject(claims))
     return found.select_related("user").first()
 
 
-def _connect(user: User, provider: Provider, claims: dict[str, Any]) -> None:
+def _connect(user: User, provider: Source, claims: dict[str, Any]) -> None:
     SocialAccount.objects.create(user=user, provider=provider.issuer, uid=_subject(claims))
     audit.record(Actor(user), "sign-on.connect", target=user, data={"issuer": provider.issuer})
 
@@ -86,11 +119,11 @@ def _subject(claims: dict[str, Any]) -> str:
     return subject if len(subject) <= SUBJECT_LENGTH else hashlib.sha256(subject.encode()).hexdigest()
 
 
-def _awaited(provider: Provider, claims: dict[str, Any]) -> User | None:
+def _awaited(provider: Source, claims: dict[str, Any]) -> User | None:
     return _made_for_sign_on(provider, claims) or _by_email(provider, claims)
 
 
-def _made_for_sign_on(provider: Provider, claims: dict[str, Any]) -> User | None:
+def _made_for_sign_on(provider: Source, claims: dict[str, Any]) -> User | None:
     """Find an unused account without a password, which an admin made for sign-on. If it has an e-mail address, the
     provider must vouch for the same address; an admin's account must have one. Without an address, the provider's user
     name must be exactly the same: anybody could choose a display name, or one that becomes the same in ASCII."""
@@ -115,7 +148,7 @@ def _made_for_sign_on(provider: Provider, claims: dict[str, Any]) -> User | None
     return user
 
 
-def _by_email(provider: Provider, claims: dict[str, Any]) -> User | None:
+def _by_email(provider: Source, claims: dict[str, Any]) -> User | None:
     """Find the account with the same e-mail address, if the admins trust the provider with that. Never an admin's
     account. The account's old password stops working."""
     email = _email(claims)
@@ -131,7 +164,7 @@ def _by_email(provider: Provider, claims: dict[str, Any]) -> User | None:
     return user
 
 
-def _create(provider: Provider, claims: dict[str, Any]) -> User:
+def _create(provider: Source, claims: dict[str, Any]) -> User:
     username = safe_username(claims)
     taken = Conflict(
         "username_taken",
@@ -165,16 +198,21 @@ def safe_username(claims: dict[str, Any]) -> str:
 
 def _take_over_details(user: User, claims: dict[str, Any]) -> None:
     """Take names and e-mail address from the provider at each sign-in."""
+    changed = _new_details(user, claims)
+    for name, text in changed.items():
+        setattr(user, name, text)
+    if changed:
+        user.save(update_fields=list(changed))
+
+
+def _new_details(user: User, claims: dict[str, Any]) -> dict[str, str]:
+    """Return the fields that differ from what the provider says. What it leaves out stays."""
     details = {
         "first_name": str(claims.get("given_name") or "")[:150],
         "last_name": str(claims.get("family_name") or "")[:150],
         "email": _email(claims),
     }
-    changed = {name: text for name, text in details.items() if text and text != getattr(user, name)}
-    for name, text in changed.items():
-        setattr(user, name, text)
-    if changed:
-        user.save(update_fields=list(changed))
+    return {name: text for name, text in details.items() if text and text != getattr(user, name)}
 
 
 def _email(claims: dict[str, Any]) -> str:
@@ -205,7 +243,7 @@ def _language(claims: dict[str, Any]) -> str:
     return language if language in dict(settings.LANGUAGES) else ""
 
 
-def _require_groups_told(provider: Provider, claims: dict[str, Any]) -> None:
+def _require_groups_told(provider: Source, claims: dict[str, Any]) -> None:
     """Refuse if the provider sends only a link to the groups, as some do for very many: it must not count as none."""
     elsewhere = claims.get("_claim_names")
     if provider.grants and isinstance(elsewhere, dict) and provider.groups_claim in elsewhere:

@@ -1,4 +1,4 @@
-"""The sign-on provider and the meaning of its groups: read from the environment, checked at the start.
+"""The sign-on provider and the meaning of groups: read from the environment, checked at the start.
 
 The settings import this module, so it must not import Django's models.
 """
@@ -9,6 +9,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -25,6 +26,21 @@ class Grant:
     group: str
     role: str
     tenant: str = ""
+
+
+class Source(Protocol):
+    """A place that people come from, with accounts of theirs that are known by `issuer` and a subject."""
+
+    @property
+    def issuer(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def groups_claim(self) -> str: ...
+    @property
+    def grants(self) -> tuple[Grant, ...]: ...
+    @property
+    def link_by_email(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -61,9 +77,13 @@ def provider_from(environment: Mapping[str, str]) -> Provider | None:
         name=value("NAME") or Provider.name,
         scopes=tuple(dict.fromkeys(("openid", *value("SCOPES", "profile email").replace(",", " ").split()))),
         groups_claim=value("GROUPS_CLAIM") or Provider.groups_claim,
-        grants=tuple(read_grants(value("GROUPS"))),
-        link_by_email=value("LINK_BY_EMAIL").lower() in ("1", "true", "yes", "on"),
+        grants=tuple(read_grants(value("GROUPS"), f"{PREFIX}GROUPS")),
+        link_by_email=is_true(value("LINK_BY_EMAIL")),
     )
+
+
+def is_true(text: str) -> bool:
+    return text.lower() in ("1", "true", "yes", "on")
 
 
 def require_safe(url: str, name: str) -> None:
@@ -71,26 +91,28 @@ def require_safe(url: str, name: str) -> None:
     parts = urlsplit(url)
     if parts.scheme == "https" and parts.hostname:
         return
-    if parts.scheme == "http" and _is_loopback(parts.hostname or ""):
+    if parts.scheme == "http" and is_loopback(parts.hostname or ""):
         return
     raise ImproperlyConfigured(f"{name} must start with https:// (plain http only on this machine itself).")
 
 
-def read_grants(text: str) -> Iterable[Grant]:
-    """Yield the grants of `vision-team=vision:member, berth-admins=admin`; a group may occur more than once."""
+def read_grants(text: str, name: str) -> Iterable[Grant]:
+    """Yield the grants of `vision-team=vision:member, berth-admins=admin`; a group may occur more than once.
+
+    `name`: the setting that holds the text, for the message of ImproperlyConfigured."""
     for entry in filter(None, (part.strip() for part in re.split(r"[,\n]", text))):
         group, equals, meaning = entry.rpartition("=")
         tenant, colon, role = meaning.strip().rpartition(":")
         is_admin = meaning.strip() == ADMIN
         if not (equals and group.strip()) or not (is_admin or (colon and tenant and role in ROLES)):
             raise ImproperlyConfigured(
-                f"{PREFIX}GROUPS: “{entry}” is not understood. Write group=tenant:role with a role of"
+                f"{name}: “{entry}” is not understood. Write group=tenant:role with a role of"
                 f" {', '.join(ROLES)}, or group=admin; separate several by commas."
             )
         yield Grant(group.strip(), ADMIN if is_admin else role, tenant.strip())
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -7,7 +7,7 @@ In the audit trail these changes have no actor.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.conf import settings
@@ -51,6 +51,23 @@ def is_admin(groups: frozenset[str], grants: Iterable[Grant]) -> bool:
     return any(grant.role == ADMIN and grant.group in groups for grant in grants)
 
 
+def differ(user: User, groups: frozenset[str], grants: tuple[Grant, ...], tenants: Collection[str]) -> bool:
+    """Return True if `follow` would change a role, in one of these tenants or as an admin."""
+    wanted = wanted_roles(groups, grants)
+    roles = {row.tenant.slug: row for row in user.memberships.all()}
+    return (
+        any(slug in tenants and slug not in roles for slug in wanted)
+        or any(row.by_group and row.role != wanted.get(slug) for slug, row in roles.items())
+        or (not _is_admin_by_hand(user) and user.is_staff != is_admin(groups, grants))
+    )
+
+
+def loses_all(user: User, groups: frozenset[str], grants: tuple[Grant, ...]) -> bool:
+    """Return True if the person has roles from groups, and these groups leave none."""
+    has_some = user.staff_by_group or any(row.by_group for row in user.memberships.all())
+    return has_some and not wanted_roles(groups, grants) and not is_admin(groups, grants)
+
+
 def follow(user: User, groups: frozenset[str], grants: tuple[Grant, ...]) -> None:
     """Update the person's roles from their groups, in one transaction, with each change in the trail."""
     wanted = wanted_roles(groups, grants)
@@ -63,7 +80,7 @@ def follow(user: User, groups: frozenset[str], grants: tuple[Grant, ...]) -> Non
             if slug in tenants:
                 _follow_in(tenants[slug], user, wanted.get(slug))
             else:
-                log.warning("BERTH_OIDC_GROUPS names the tenant %s, which does not exist", slug)
+                log.warning("the groups' settings name the tenant %s, which does not exist", slug)
         _follow_as_admin(user, is_admin(groups, grants))
 
 
@@ -101,8 +118,8 @@ def _keep_last_owner(user: User, tenant: Tenant) -> None:
 
 
 def _follow_as_admin(user: User, wanted: bool) -> None:
-    if user.is_staff and not user.staff_by_group:
-        return  # made an admin by hand
+    if _is_admin_by_hand(user):
+        return
     changed = user.is_staff != wanted
     if changed and wanted and settings.STAFF_NEED_SECOND_FACTOR:
         sessions.end_all(user)  # signed in without a second factor; the provider's session begins later
@@ -114,6 +131,10 @@ def _follow_as_admin(user: User, wanted: bool) -> None:
     action = "user.make_admin" if wanted else "user.unmake_admin"
     audit.record(None, action, target=user, data={"username": user.username, "by": "groups"})
     signals.send_access_changed(user)
+
+
+def _is_admin_by_hand(user: User) -> bool:
+    return user.is_staff and not user.staff_by_group
 
 
 def _changed(user: User, tenant: Tenant, action: str, **data: str) -> None:

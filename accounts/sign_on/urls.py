@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from accounts.directory import views as views_directory
 from accounts.sign_on import views, views_password, views_second_factor
 
 urlpatterns = [
@@ -13,6 +14,7 @@ urlpatterns = [
     path("sign-in/set-up/", views_second_factor.set_up_at_sign_in, name="sign-in-set-up"),
     path("sign-out/", views.sign_out, name="sign-out"),
     path("profile/connect/", views.connect, name="sign-on-connect"),
+    path("profile/connect-directory/", views_directory.connect, name="directory-connect"),
     path("profile/password/", views_password.change, name="password"),
     path("profile/second-factor/", views_second_factor.manage, name="second-factor"),
     path(

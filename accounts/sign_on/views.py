@@ -46,7 +46,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            return after_password(request, user, target)
+            return after_password(request, user, target, how=signing_in.way_of(user))
     return _page(request, target, form, refusal)
 
 
@@ -93,7 +93,7 @@ def connect(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
             show_refusal(password, refused)
-    if not user.has_usable_password() or (password.is_valid() and refusal is None):
+    if not admission.knows_password(user) or (password.is_valid() and refusal is None):
         context["address"] = _conversation(request, provider).begin({"connect": str(user.pk)})
     return answer(render(request, "accounts/connect.html", context), refusal)
 
@@ -119,7 +119,7 @@ def callback(request: HttpRequest) -> HttpResponse:
 def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpResponse:
     """Sign the person in, with a new session key. No other place does. The answer's cookies belong to the browser."""
     waiting.drop(request)
-    login(request, user)
+    login(request, user, backend=signing_in.BERTH)
     signing_in.record_signed_in(user, how)
     response = remembered(redirect(target), user)
     devices.remember(request, response, user)
@@ -127,27 +127,28 @@ def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpRe
 
 
 def after_password(
-    request: HttpRequest, user: User, target: str, *, code_given: bool = False
+    request: HttpRequest, user: User, target: str, *, how: str, code_given: bool = False
 ) -> HttpResponse:
-    step = _still_asked(user, code_given)
+    """Sign in, or ask for what is still missing. `how`: whose password it was (`sign_in.way_of`)."""
+    step = _still_asked(user, how, code_given)
     if step is None:
-        return finish(request, user, target, how="password and code" if code_given else "password")
-    waiting.hold(request, user, target, code_given=code_given)
+        return finish(request, user, target, how=f"{how} and code" if code_given else how)
+    waiting.hold(request, user, target, code_given=code_given, how=how)
     return redirect(step)
 
 
 def held_at(request: HttpRequest, step: str) -> waiting.Waiting | None:
     """Return the half-done sign-in if this is its next step, else None."""
     held = None if request.user.is_authenticated else waiting.held(request)
-    return held if held and _still_asked(held.user, held.code_given) == step else None
+    return held if held and _still_asked(held.user, held.how, held.code_given) == step else None
 
 
-def _still_asked(user: User, code_given: bool) -> str | None:
+def _still_asked(user: User, how: str, code_given: bool) -> str | None:
     """Return the page still to pass after a right password, or None. The code comes first: a person who only has a
     password that an admin made must not choose another."""
     if not code_given and second_factor.is_on(user):
         return "sign-in-code"
-    if user.password_is_first:
+    if user.password_is_first and how == "password":
         return "sign-in-password"
     return "sign-in-set-up" if not code_given and second_factor.is_demanded(user) else None
 
@@ -191,7 +192,10 @@ def _page(
         "refusal": refusal,
         "next": target,
         "provider": settings.OIDC,
-        "fold_password": settings.OIDC is not None and settings.PASSWORDS_FOR == "admins",
+        "directory": settings.LDAP,
+        "fold_password": settings.OIDC is not None
+        and settings.LDAP is None
+        and settings.PASSWORDS_FOR == "admins",
     }
     return answer(render(request, "accounts/sign_in.html", context), refusal)
 

@@ -19,7 +19,7 @@ from accounts.errors import NotAllowed, Refusal
 from accounts.forms import CodeForm, PasswordForm, show_refusal
 from accounts.models import User
 from accounts.rest.actors import actor_of
-from accounts.sign_on import second_factor, waiting
+from accounts.sign_on import admission, second_factor, waiting
 from accounts.sign_on.views import after_password, answer, finish, held_at
 
 
@@ -38,7 +38,7 @@ def code(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            return after_password(request, held.user, held.target, code_given=True)
+            return after_password(request, held.user, held.target, how=held.how, code_given=True)
     return _ask_for_code(request, "accounts/sign_in_code.html", form, refusal)
 
 
@@ -58,7 +58,7 @@ def set_up_at_sign_in(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            done = finish(request, held.user, held.target, how="password and code")
+            done = finish(request, held.user, held.target, how=f"{held.how} and code")
             response = _codes(request, codes, held.target)
             response.cookies.update(done.cookies)
             return response
@@ -136,7 +136,7 @@ def _without_password(request: HttpRequest, asked_by: str) -> HttpResponse | Non
 def _manage(request: HttpRequest, user: User, status: int = 200, **forms: Form) -> HttpResponse:
     context: dict[str, Any] = {
         "is_on": second_factor.is_on(user),
-        "has_password": user.has_usable_password(),
+        "has_password": admission.knows_password(user),
         "is_demanded": second_factor.is_demanded(user),
         "codes_left": second_factor.recovery_codes_left(user),
         "form": CodeForm(),
@@ -156,9 +156,9 @@ def _codes(request: HttpRequest, codes: list[str], target: str) -> HttpResponse:
 
 
 def _require_own_password(user: User) -> None:
-    if not user.has_usable_password():
+    if not admission.knows_password(user):
         raise NotAllowed(
             "no_password",
-            _("You do not use a Berth password to sign in."),
+            _("You do not use a password to sign in here."),
             _("Set up a second factor with your sign-in provider."),
         )

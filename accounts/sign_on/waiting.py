@@ -1,4 +1,5 @@
-"""A half-done sign-in: the password was right, another step (such as the code) is still to come.
+"""A half-done sign-in: the password was right, another step (such as the code) is still to come. `how` names whose
+password it was, Berth's or the directory's.
 
 It is kept in the anonymous session for ten minutes; a change of the password ends it.
 """
@@ -24,15 +25,17 @@ class Waiting:
     user: User
     target: str
     code_given: bool
+    how: str
 
 
-def hold(request: HttpRequest, user: User, target: str, *, code_given: bool = False) -> None:
+def hold(request: HttpRequest, user: User, target: str, *, code_given: bool, how: str) -> None:
     request.session.cycle_key()
     request.session[WAITING] = {
         "user": str(user.pk),
         "proof": user.get_session_auth_hash(),
         "target": target,
         "code_given": code_given,
+        "how": how,
         "at": time.time(),
     }
 
@@ -44,7 +47,7 @@ def held(request: HttpRequest) -> Waiting | None:
     user = User.objects.filter(pk=kept["user"], is_active=True).first()
     if user is None or user.get_session_auth_hash() != kept["proof"]:
         return None
-    return Waiting(user, kept["target"], kept["code_given"])
+    return Waiting(user, kept["target"], kept["code_given"], kept.get("how", "password"))
 
 
 def drop(request: HttpRequest) -> None:

@@ -18,7 +18,10 @@ def sign_on(context: dict[str, Any]) -> dict[str, Any]:
     return {
         "csrf_token": context.get("csrf_token"),
         "has_password": user.has_usable_password(),
+        "knows_password": admission.knows_password(user),
         "second_factor": second_factor.is_on(user),
         "provider": settings.OIDC,
+        "directory": settings.LDAP,
+        "in_directory": settings.LDAP is not None and admission.is_connected(user, settings.LDAP),
         "connected": settings.OIDC is not None and admission.is_connected(user, settings.OIDC),
     }

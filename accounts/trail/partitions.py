@@ -9,7 +9,7 @@ read those of the last month only (PostgreSQL could not order them so if one was
 
 Each partition has its own primary key: the trail's could not be `id` alone, as PostgreSQL wants the month in it. One
 sequence numbers all of them. Names of people and tenants stay in the entries when the rows they point to are deleted.
-Functions of the database change the partitions (migration 0006): they act as its owner, for a worker that owns nothing.
+Functions of the database change the partitions (migration 0008): they act as its owner, for a worker that owns nothing.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ KINDS: Words = {
     "device": gettext_lazy("Sign-ins of terminals"),
     "tenant": gettext_lazy("Tenants"),
     "service_account": gettext_lazy("Service accounts"),
+    "directory": gettext_lazy("LDAP directory"),
     "trail": gettext_lazy("Audit trail"),
     "announcement": gettext_lazy("Announcements"),
 }
@@ -63,6 +64,10 @@ DONE: Words = {
     "service_account.create": gettext_lazy("%(actor)s created the service account %(username)s as %(role)s."),
     "service_account.adopt": gettext_lazy("%(actor)s took over the service account %(username)s."),
     "service_account.delete": gettext_lazy("%(actor)s deleted the service account %(username)s."),
+    "directory.sync": gettext_lazy(
+        "%(actor)s compared %(people)s accounts with %(name)s: %(left)s deactivated, %(returned)s activated again, "
+        "%(changed)s changed."
+    ),
     "tenant.create": gettext_lazy("%(actor)s created the tenant “%(name)s”."),
     "tenant.change": gettext_lazy("%(actor)s changed the tenant “%(name)s”."),
     "trail.forgotten": gettext_lazy(

@@ -38,6 +38,16 @@ def _by_node_ports(cluster: Cluster) -> Finding:
     )
 
 
+def _in_clear_text() -> Iterator[Finding]:
+    if not settings.WORKSPACE_DOMAIN:
+        yield warn(
+            _(
+                "JupyterLab is opened at the workspace's own address, in clear text: the network can read along."
+            ),
+            _("Set BERTH_WORKSPACE_DOMAIN to open it through Berth, by HTTPS."),
+        )
+
+
 def _from_outside(cluster: Cluster) -> Iterator[Finding]:
     """Warn of JupyterLab that only pods of the cluster can reach, where Berth is none."""
     if settings.WORKSPACE_DOMAIN and not is_inside(cluster):
@@ -82,6 +92,7 @@ def shared_domain(host: str, other: str) -> str:
 def addresses(api: Api, cluster: Cluster) -> Iterator[Finding]:
     if cluster.exposure == Cluster.Exposure.LOAD_BALANCER:
         yield from _by_load_balancer(api)
+        yield from _in_clear_text()
         return
     is_by_ports = cluster.exposure == Cluster.Exposure.NODE_PORT
     yield _by_node_ports(cluster) if is_by_ports else _through_the_portal()

@@ -32,7 +32,11 @@ def about(cluster: Cluster) -> Finding:
     """Return what is known of the cluster's isolation."""
     gaps = missing(cluster)
     if not gaps:
-        return ok(_("The networks that workspaces must not reach are known, and network policies deny them."))
+        return ok(
+            _(
+                "The networks that workspaces must not reach are known, and network policies against them are made."
+            )
+        )
     message = _("Tenants are not isolated from each other. Unknown: %(gaps)s.") % {"gaps": names(gaps)}
     if cluster.without_isolation:
         return warn(message, _("An admin chose to run this cluster without isolation."))

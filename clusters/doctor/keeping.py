@@ -42,6 +42,19 @@ def unexamined(error: ClusterUnavailable) -> list[Finding]:
     return [Finding(Level.FAIL, str(error), check=Check.CONNECTION)]
 
 
+def found_now(cluster: Cluster) -> list[Finding]:
+    """Return what an examination finds now, and keep it.
+
+    If no process of Berth could examine it, that is the one finding, and the row keeps what was found before.
+    """
+    try:
+        findings = examined(cluster, namespaces())
+    except ClusterUnavailable as error:
+        return unexamined(error)
+    save(cluster, findings)
+    return findings
+
+
 def examine_for(*, cluster_id: str, within: list[str]) -> list[dict[str, Any]]:
     return as_json(examine(Cluster.objects.get(pk=cluster_id), within))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from django.db import connection
+from django.db import close_old_connections, connection
 
 from clusters import measures, signals
 from clusters.models import Cluster
@@ -49,7 +49,9 @@ class Changes(threading.Thread):
 
     def run(self) -> None:
         while self._some.wait() and not self._stopped.is_set():
-            self._stopped.wait(PAUSE_SECONDS if self._tell() else PAUSE_AFTER_FAULT_SECONDS)
+            pause = PAUSE_SECONDS if self._tell() else PAUSE_AFTER_FAULT_SECONDS
+            close_old_connections()  # into the pool, for other threads
+            self._stopped.wait(pause)
         connection.close()
 
     def _tell(self) -> bool:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import close_old_connections, connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -105,6 +105,7 @@ class Keeper:
     def _listen(self) -> None:
         with listening(self.channel) as heard:
             self._add(self._heard, self.rows().filter(dirty_since__isnull=False).values_list("pk", flat=True))
+            close_old_connections()
             while not self.stopped.is_set():
                 for notice in heard.notifies(timeout=AWAY_SECONDS, stop_after=1):
                     cluster, row = notice.payload.split()

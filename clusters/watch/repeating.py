@@ -20,12 +20,12 @@ class Repeating(threading.Thread):
     def run(self) -> None:
         pause_seconds = 0.0
         while not self.stopped.wait(pause_seconds):
-            close_old_connections()
             try:
                 pause_seconds = self.step()
             except Exception:
                 logger.exception("%s: a fault, asking again", self.name)
                 pause_seconds = self.pause_after_fault()
+            close_old_connections()  # into the pool, for other threads
         connection.close()
 
     def step(self) -> float:

@@ -7,6 +7,7 @@ rooms above. Nothing here must be remembered: after a restart everything is list
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +34,7 @@ from clusters.watch.changes import Changes
 from clusters.watch.granting import Granting
 from clusters.watch.networks import Networks
 from clusters.watch.reachability import Probe
+from clusters.watch.registries import Registries
 from clusters.watch.skipping import Unread, reading, skip_on_error
 from clusters.watch.watching import Changed, Follower, Listed, Lost, Step
 
@@ -92,7 +94,7 @@ class Events:
 
 
 class Nodes:
-    """Nodes: rows of inventory, and the cluster's version. The mirror keeps their conditions."""
+    """Nodes: rows of inventory, and the cluster's version. The mirror keeps their conditions and images."""
 
     def __init__(self, watch: ClusterWatch, announcements: Announcements) -> None:
         self._watch, self._cluster = watch, watch.cluster
@@ -165,10 +167,15 @@ class Pods(Mirrored):
 
 
 def outline_of_node(body: Json) -> Json:
-    """Return what a look reads of a node: its conditions."""
+    """Return what looks read of a node: its conditions, and the names of its images, which most nodes share."""
     metadata = {key: body["metadata"].get(key, "") for key in ("name", "resourceVersion")}
-    conditions = body.get("status", {}).get("conditions") or []
-    return {"kind": "Node", "metadata": metadata, "status": {"conditions": conditions}}
+    status = body.get("status", {})
+    images = [
+        {"names": [sys.intern(str(name)) for name in image.get("names") or ()]}
+        for image in status.get("images") or ()
+    ]
+    outline = {"conditions": status.get("conditions") or [], "images": images}
+    return {"kind": "Node", "metadata": metadata, "status": outline}
 
 
 def is_relevant_event(event: Json) -> bool:
@@ -195,8 +202,8 @@ class KindThread(threading.Thread):
         while not self.follower.stopped.is_set():
             try:
                 for step in self.follower.infinite():
-                    close_old_connections()
                     self._take(step)
+                    close_old_connections()  # into the pool, for other threads
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("%s: the database is away, listing anew when it is back: %s", self.name, error)
             except Exception:
@@ -238,6 +245,7 @@ class ClusterWatch:
         self._changes = Changes(cluster)
         self._own = [Probe(cluster, announcements), PodMetrics(cluster), Networks(cluster)]
         self._own.append(Granting(cluster, partial(self.listed, "RoleBinding")))
+        self._own.append(Registries(cluster, self.mirror))
         self._threads = [
             KindThread(self, self._follower(kind, handler.keep, labels), handler)
             for kind, handler, labels in self._handlers()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 
 import psycopg
-from django.db import InterfaceError, OperationalError, connection, connections
+from django.db import InterfaceError, OperationalError, close_old_connections, connection, connections
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ class Working:
         while not self.stopped.is_set():
             try:
                 step()
+                close_old_connections()  # into the pool, for other threads
                 continue
             except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
                 log.warning("%s: the database is away: %s", self._name, error)

@@ -13,6 +13,8 @@ from typing import Any
 
 from clusters import labels
 from clusters.labels import digest_of
+from clusters.references import complete
+from clusters.site import certificates
 from jobs import start
 from jobs.models import Attempt, Framework, Job, Part
 from jobs.sweeps import written
@@ -177,7 +179,7 @@ def container(wanted: Wanted) -> dict[str, Any]:
     image = wanted.job.image
     return {
         "name": CONTAINER,
-        "image": image.reference,
+        "image": complete(image.reference),
         "imagePullPolicy": image.pull_policy,
         "command": ["/bin/sh", "/berth/start/job.sh"],
         "args": [argument(text) for text in wanted.job.command],
@@ -258,13 +260,20 @@ def secret(wanted: Wanted) -> dict[str, Any]:
 def start_files(wanted: Wanted) -> dict[str, Any]:
     """ConfigMap with the start script and the container's users, named after its content; it never changes."""
     image = wanted.job.image
-    digest, data = _start_data(image.username, image.uid, image.gid, image.home, image.shell)
+    trusted = wanted.cluster.trusted_certificates
+    digest, data = _start_data(image.username, image.uid, image.gid, image.home, image.shell, trusted)
     body = wanted.object("v1", "ConfigMap", f"{START}{digest}", data=dict(data), immutable=True)
     body["metadata"]["labels"] = tenant_labels(wanted.job.tenant, wanted.instance)
     return body
 
 
 @lru_cache
-def _start_data(username: str, uid: int, gid: int, home: str, shell: str) -> tuple[str, Mapping[str, str]]:
-    data = {**start.files(), **parts.people(username, uid, gid, home, shell)}
+def _start_data(
+    username: str, uid: int, gid: int, home: str, shell: str, trusted: str
+) -> tuple[str, Mapping[str, str]]:
+    data = {
+        **start.files(),
+        **parts.people(username, uid, gid, home, shell),
+        **certificates.files(trusted),
+    }
     return digest_of(data), data

@@ -6,7 +6,7 @@
 | `BERTH_AGENT_POD` | this pod's name: the kubelet's answer counts only if it names this pod |
 | `BERTH_AGENT_PORTAL` | the portal's address; empty: nothing is pushed |
 | `BERTH_AGENT_TOKEN_FILE` | the file with the agents' token |
-| `BERTH_AGENT_CA_FILE` | the CA of the portal's certificate, if the system does not trust it |
+| `BERTH_AGENT_CA_FILE` | the CA of the portal's certificate, beside those that the system trusts; may be absent |
 | `BERTH_AGENT_LISTEN` | the address for Prometheus, 127.0.0.1:9465; empty: none |
 | `BERTH_AGENT_INTERVAL_SECONDS` | seconds between two looks, 5 |
 | `BERTH_AGENT_KUBELET_SOCKET` | the kubelet's PodResources socket |
@@ -51,7 +51,7 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
         pod=value("POD"),
         portal=value("PORTAL"),
         token_file=Path(value("TOKEN_FILE", "/var/run/berth/token")),
-        ca_file=value("CA_FILE") or None,
+        ca_file=Path(value("CA_FILE")) if value("CA_FILE") else None,
         listen=(host.strip("[]"), int(port)) if port else None,
         kubelet_ip=value("KUBELET_IP"),
         kubelet_token_file=Path(value("KUBELET_TOKEN_FILE", str(TOKEN_FILE))),

@@ -80,13 +80,15 @@ class Answer(NamedTuple):
 class Portal:
     """Kept connection to the portal. The token is read for each request, as it may change at any time."""
 
-    def __init__(self, address: str, token_file: Path, ca_file: str | None) -> None:
+    def __init__(self, address: str, token_file: Path, ca_file: Path | None) -> None:
         self._to: SplitResult = urlsplit(address)
         if self._to.scheme not in {"http", "https"} or not self._to.hostname:
             raise ValueError(f"not the address of a portal: {address}")
         self._path = self._to.path.rstrip("/") + PATH
         self._token_file = token_file
-        self._tls = ssl.create_default_context(cafile=ca_file) if self._to.scheme == "https" else None
+        self._tls = ssl.create_default_context() if self._to.scheme == "https" else None
+        if self._tls is not None and ca_file is not None and ca_file.exists():
+            self._tls.load_verify_locations(ca_file)
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, body: bytes) -> Answer:

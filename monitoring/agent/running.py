@@ -50,7 +50,7 @@ class Settings(NamedTuple):
     pod: str  # name of this agent's pod; empty: it runs in none
     portal: str  # empty: nothing is pushed
     token_file: Path
-    ca_file: str | None
+    ca_file: Path | None
     listen: tuple[str, int] | None
     kubelet_ip: str = ""  # empty: it is not asked how full volumes are
     kubelet_token_file: Path = TOKEN_FILE

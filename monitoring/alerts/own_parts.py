@@ -14,6 +14,7 @@ from django.db.models import Min, Q
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.directory.models import DirectorySync
 from accounts.notices.models import Notice
 from accounts.notices.preferences import mail_is_configured
 from clusters.connections import ends_of_credentials
@@ -30,6 +31,7 @@ PASS_LATE_AFTER = timedelta(minutes=2)
 UNUSED_AFTER = timedelta(days=30)
 ENDS_WITHIN = timedelta(days=21)
 ENDS_SOON = timedelta(days=7)
+SYNC_LATE_AFTER = timedelta(hours=26)
 SITE_SECONDS = 10
 CERTIFICATE_EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
 
@@ -42,6 +44,7 @@ def firings() -> Iterable[Firing]:
     yield from mail(now)
     yield from credentials(now)
     yield from unused_tokens(now)
+    yield from directory(now)
 
 
 def unreachable(now: datetime) -> Iterator[Firing]:
@@ -148,6 +151,26 @@ def unused_tokens(now: datetime) -> Iterator[Firing]:
             name=token.name,
             link=reverse("admin:monitoring_agenttoken_change", args=[token.pk]),
         )
+
+
+def directory(now: datetime) -> Iterator[Firing]:
+    """Yield a sync with the LDAP directory that was held back, or that has failed for more than a day."""
+    row = DirectorySync.objects.filter(pk=1).first() if settings.LDAP is not None else None
+    if row is None:
+        return
+    if row.outcome == DirectorySync.Outcome.HELD_BACK:
+        yield Firing(
+            key="directory/held_back",
+            code="directory_held_back",
+            data={"leaving": row.leaving, "people": row.people},
+            severity=Severity.CRITICAL,
+            since=row.tried_at,
+        )
+    elif (
+        row.outcome == DirectorySync.Outcome.FAILED and now - (row.done_at or row.began_at) > SYNC_LATE_AFTER
+    ):
+        since = (row.done_at or row.began_at) + SYNC_LATE_AFTER
+        yield Firing(key="directory/late", code="directory_late", severity=Severity.WARNING, since=since)
 
 
 def look_at_site() -> None:

@@ -45,6 +45,19 @@ _LINES: dict[str, Line] = {
         _("%(what)s ends on %(date)s."),
         _("Replace it before then: afterwards Berth cannot reach what it is for."),
     ),
+    "directory_held_back": Line(
+        _(
+            "The sync with the LDAP directory was held back: %(leaving)s of %(people)s people would leave at once."
+        ),
+        _(
+            "Nobody was deactivated. Compare with manage.py sync_directory --dry-run. If the people really left, run "
+            "manage.py sync_directory --force."
+        ),
+    ),
+    "directory_late": Line(
+        _("The sync with the LDAP directory has not succeeded for more than a day."),
+        _("People who left can still sign in with what they have. manage.py doctor says what is wrong."),
+    ),
     "agent_token_unused": Line(
         _("The agent token “%(name)s” has not been used for %(days)s days."),
         _("Revoke it in the admin if no agent needs it."),

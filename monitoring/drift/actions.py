@@ -22,6 +22,7 @@ from clusters.connections import api_for
 from clusters.errands import running
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.models import Installation
+from clusters.site import registries
 from clusters.storage.volumes import set_reclaim
 from jobs import naming
 from monitoring.models import Finding, What
@@ -103,7 +104,7 @@ def accept(actor: Actor, finding: Finding) -> bool:
 def recreate(actor: Actor, finding: Finding) -> bool:
     """Recreate the object that a row wants."""
     with admin_action(actor, finding, "recreate", why_not_recreate(finding)) as api:
-        if finding.kind in ("Namespace", *FENCES):
+        if finding.kind in ("Namespace", *FENCES) or finding.name == registries.NAME:
             for body in _of_tenant(finding):
                 restore_object(body, api)
             return True

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from clusters.labels import JOB, TENANT, WORKSPACE
+from clusters.site import registries
 from jobs import naming
 from jobs.cluster.manifests import START as JOB_START
 from monitoring.models import What
@@ -220,6 +221,8 @@ def is_of_a_tenant(key: Key, namespaces: Mapping[str, str], others: Set[str]) ->
         return key.name in namespaces
     if key.kind == "PersistentVolumeClaim" and {key.name, f"{key.namespace}/{key.name}"} & others:
         return key.namespace in namespaces
+    if key.kind == "Secret" and key.name == registries.NAME:
+        return key.namespace in namespaces  # made again and deleted by the watcher
     if key.kind == "ConfigMap" and key.name.startswith((START, JOB_START)):
         return key.namespace in namespaces  # also one that no pod uses: the next start may
     return FENCES.get(key.kind) == key.name and key.namespace in namespaces

@@ -15,6 +15,7 @@ from typing import Any
 
 from clusters.labels import INSTANCE, MANAGED_BY, MANAGER, OWNER, RUN, TENANT, WORKSPACE, digest_of
 from clusters.pods.ends import FINALIZER, end_proven, is_held
+from clusters.site import registries
 
 Object = Mapping[str, Any]
 Fields = tuple[str, ...]  # in the API server's spelling: f:<field>, k:<key of a list's entry>, v:<value>
@@ -59,6 +60,7 @@ ALWAYS: Mapping[str, tuple[Fields, ...]] = {
     "ServiceAccount": (("f:automountServiceAccountToken",),),
     "Namespace": (POD_SECURITY,),
 }
+OF_REGISTRIES: tuple[Fields, ...] = (("f:data", "f:.dockerconfigjson"), ("f:type",))
 # Fields whose values are shown; the value of any other field may be a secret.
 SHOWN = {
     "f:image", "f:replicas", "f:type", "f:selector", "f:storage", "f:port", "f:targetPort", "f:nodePort",
@@ -93,7 +95,9 @@ def differences(body: Object) -> list[Difference]:
     if kind == "Pod":
         return found + _without_finalizer(body)
     everybodys = [entry.get("fieldsV1") or {} for entry in entries]
-    gone = (fields for fields in ALWAYS.get(kind, ()) if not any(_has(owned, fields) for owned in everybodys))
+    is_registries = kind == "Secret" and body["metadata"].get("name") == registries.NAME
+    always = OF_REGISTRIES if is_registries else ALWAYS.get(kind, ())
+    gone = (fields for fields in always if not any(_has(owned, fields) for owned in everybodys))
     return found + [Difference(fields) for fields in gone]
 
 

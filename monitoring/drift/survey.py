@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.models import Tenant
 from clusters.api import Api
 from clusters.errors import ClusterRefused, ClusterUnavailable
-from clusters.labels import JOB, WORKSPACE, instance_selector
+from clusters.labels import JOB, WARMS, WORKSPACE, instance_selector
 from clusters.models import Cluster, Installation
 from clusters.pods.ends import end_proven, remove_finalizer
 from jobs import naming
@@ -117,8 +117,8 @@ def things(cluster: Cluster, api: Api, seen: SurveyResult, held: list[dict[str, 
             seen.objects += 1
             if of_tests & {body["metadata"]["name"], body["metadata"].get("namespace")}:
                 continue  # tests of GPUs and of isolation end and are removed by themselves
-            if serves_files(body):
-                continue
+            if serves_files(body) or WARMS in (body["metadata"].get("labels") or {}):
+                continue  # the watcher removes its pods that pull images, whatever the rows say
             if kind == "Namespace":
                 spaces.append(body["metadata"]["name"])
             if kind == "Pod" and body["metadata"].get("deletionTimestamp") and end_proven(body):

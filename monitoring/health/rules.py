@@ -188,6 +188,11 @@ DRIVER_TROUBLES = {
     "nvml_failed": "gpu_nvml_failed",
     "nvml_hangs": "gpu_stuck",
 }
+# With one of these an agent that reports tells of no GPU.
+BLINDING = frozenset(
+    {"library_missing", "driver_not_loaded", "version_mismatch", "device_files_missing", "no_permission"}
+    | {"gpu_lost", "nvml_failed", "nvml_hangs", "no_gpus"}
+)
 # Running containers lost their devices; new ones get them.
 LOST_INSIDE = "devices_denied"
 

@@ -14,6 +14,8 @@ from uuid import UUID
 from accounts.models import Tenant
 from clusters import labels
 from clusters.models import Cluster
+from clusters.references import complete
+from clusters.site.registries import pull_secrets
 from monitoring.models import IsolationProof
 from quotas.namespaces import manifests as tenancy
 
@@ -44,7 +46,7 @@ def place(side: str, cluster: Cluster, instance: UUID, *, policed: bool) -> list
     return [
         body | {"spec": OPEN} if body["kind"] == "NetworkPolicy" and not policed else body
         for body in bodies
-        if body["kind"] != "RoleBinding"  # no Secret is written there
+        if body["kind"] not in ("RoleBinding", "Secret")  # the watcher brings what images are pulled with
     ]
 
 
@@ -101,7 +103,7 @@ def pod_spec(proof: IsolationProof, wish: dict[str, Any]) -> dict[str, Any]:
         "containers": [
             {
                 "name": CONTAINER,
-                "image": proof.image,
+                "image": complete(proof.image),
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["python3", "-u", "-c", PROGRAM],
                 "env": [
@@ -117,6 +119,4 @@ def pod_spec(proof: IsolationProof, wish: dict[str, Any]) -> dict[str, Any]:
             }
         ],
     }
-    if secrets := proof.cluster.image_pull_secrets:
-        body["imagePullSecrets"] = [{"name": name} for name in secrets]
-    return body
+    return body | pull_secrets(proof.cluster)

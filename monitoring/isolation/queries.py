@@ -21,7 +21,7 @@ def last(cluster: Cluster) -> IsolationProof | None:
 def findings(cluster: Cluster, _api: Api | None = None) -> Iterator[Finding]:
     row = last(cluster)
     if row is None:
-        yield Finding(Level.OK, words.never(), words.how(), Check.ISOLATION)
+        yield Finding(Level.WARN, words.never(), words.how(), Check.ISOLATION)
     else:
         yield Finding(words.level(row), words.sentence(row), words.hint(row), Check.ISOLATION)
     for under_way in IsolationProof.objects.filter(cluster=cluster, ended_at=None):

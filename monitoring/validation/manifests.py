@@ -11,6 +11,8 @@ from uuid import UUID
 
 from clusters import labels
 from clusters.quantities import format_cpu, format_mib
+from clusters.references import complete
+from clusters.site.registries import pull_secrets
 from monitoring.models import Validation
 from quotas import sharing
 from quotas.models import Claim, Pool
@@ -116,7 +118,7 @@ def pod_spec(validation: Validation, pool: Pool) -> dict[str, Any]:
         "containers": [
             {
                 "name": CONTAINER,
-                "image": validation.image,
+                "image": complete(validation.image),
                 "imagePullPolicy": "IfNotPresent",
                 "env": [{"name": name, "value": value} for name, value in parts.environment.items()],
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -135,6 +137,4 @@ def pod_spec(validation: Validation, pool: Pool) -> dict[str, Any]:
         body["schedulerName"] = parts.scheduler
     if pool.runtime_class:
         body["runtimeClassName"] = pool.runtime_class
-    if secrets := list(dict.fromkeys([*pool.cluster.image_pull_secrets, *pool.image_pull_secrets])):
-        body["imagePullSecrets"] = [{"name": name} for name in secrets]
-    return body
+    return body | pull_secrets(pool.cluster, pool.image_pull_secrets)

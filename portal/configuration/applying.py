@@ -19,11 +19,12 @@ from accounts.locks import one_at_a_time
 from clusters.models import Cluster
 from portal.configuration.difference import Change, Key, changes, plan
 from portal.configuration.kind import Faulty, Kind, Names, refusal_texts
-from portal.configuration.kinds import BY_NAME, ENVIRONMENT, KEPT, KINDS
+from portal.configuration.kinds import BY_NAME, ENVIRONMENT, KEPT, KINDS, PASSWORD_VARIABLE
 from portal.configuration.reading import Document, Path, refused
 from quotas import admission
 
 DELETE_ABSENT = "delete_absent"
+SEALED = ("kubeconfig", "registries")  # of a cluster: read, they do not show that they changed
 
 
 There = dict[Key, tuple[Any, dict[str, Any]]]  # objects with their values, by key
@@ -234,6 +235,10 @@ class _Applying:
         if kind.name == "clusters" and given not in (None, KEPT) and not given.startswith(ENVIRONMENT):
             text = _("A kubeconfig is a secret and does not belong into this file. Use “%(way)s”.")
             raise Faulty({"kubeconfig": [text % {"way": f"{ENVIRONMENT}BERTH_KUBECONFIG_…"}]})
+        passwords = [one["password"] for one in serializer.validated_data.get("registries", ())]
+        if any(one != KEPT and not one.startswith(ENVIRONMENT) for one in passwords):
+            text = _("A password is a secret and does not belong into this file. Use “%(way)s”.")
+            raise Faulty({"registries": [text % {"way": f"{ENVIRONMENT}{PASSWORD_VARIABLE}…"}]})
         values = dict(serializer.validated_data)
         kind.key_of(values)
         return {name: values[name] for name in kind.all_fields if name in values}
@@ -242,7 +247,7 @@ class _Applying:
         self, kind: Kind, key: Key, path: Path, values: Mapping[str, Any], known: tuple[Any, Any] | None
     ) -> None:
         obj, old = known or (None, {})
-        stored = getattr(obj, "kubeconfig", "")
+        stored = {name: getattr(obj, name, "") for name in SEALED}
         if any(other in self.broken for other in references(kind, values)):
             return  # its own fault is told, and what follows from it is none
         with self._faults_at(path, f"{kind.name} {key_text(key)}", (kind.model, key_text(key))):
@@ -254,8 +259,9 @@ class _Applying:
                 self.difference.created.append({**entry, "fields": new})
                 return
             differing = changes(old, new)
-            if getattr(obj, "kubeconfig", "") != stored:
-                differing["kubeconfig"] = Change(KEPT, values["kubeconfig"])
+            for name in SEALED:
+                if getattr(obj, name, "") != stored[name]:
+                    differing[name] = Change(old.get(name), values.get(name))
             if differing:
                 fields = {name: {"old": each.old, "new": each.new} for name, each in differing.items()}
                 self.difference.changed.append({**entry, "fields": fields})

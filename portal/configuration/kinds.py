@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import time
 from fractions import Fraction
 from typing import Any
@@ -19,9 +19,11 @@ from accounts.access import Actor
 from accounts.credentials.secrets import Unreadable, decrypt
 from accounts.errors import Invalid
 from accounts.models import Membership, Role, Tenant, User
+from accounts.rest.serializers import StrictSerializer
 from clusters.adding import kubeconfigs
 from clusters.isolation.deciding import set_without_isolation
 from clusters.models import Cluster
+from clusters.site import registries
 from monitoring.models import IdlePolicy
 from portal.configuration.kind import Faulty, Kind, Names
 from quotas.admin.pool_form import FlavorForm
@@ -31,9 +33,11 @@ from quotas.scheduling import as_gpus
 from workloads.logs.models import LogLimit
 from workloads.models import Image
 
-KEPT = "kept"  # a kubeconfig that is stored in Berth, in what is read
+KEPT = registries.KEPT  # a kubeconfig or a password that is stored in Berth, in what is read
 ENVIRONMENT = "env:"
-VARIABLE = "BERTH_KUBECONFIG_"  # nothing else of the environment is read
+OF_FORM = {"pasted": "kubeconfig", "sign_ons": "registries"}  # the admin form of a cluster has other names
+# Nothing else of the environment is read.
+VARIABLE, PASSWORD_VARIABLE = "BERTH_KUBECONFIG_", "BERTH_REGISTRY_"
 
 
 class People(Kind):
@@ -75,16 +79,33 @@ class People(Kind):
             obj.is_staff = wanted
 
 
+class RegistrySerializer(StrictSerializer):
+    """A sign-on to a registry of images, with which pods of people pull theirs."""
+
+    host = serializers.RegexField(r"\A\S+\Z", max_length=255)
+    username = serializers.RegexField(r"\A\S+\Z", max_length=registries.LONGEST)
+    password = serializers.RegexField(
+        r"\A\S(.*\S)?\Z",
+        max_length=registries.LONGEST,
+        trim_whitespace=False,
+        help_text=gettext_lazy(
+            "Or a token. It is never answered. “env:BERTH_REGISTRY_…” takes that variable of the server, and is the "
+            "way of a file; “kept” leaves what is stored."
+        ),
+    )
+
+
 class Clusters(Kind):
     name, model = "clusters", Cluster
     fields = (
         "name", "connection", "kubeconfig_path", "kubeconfig", "context", "exposure", "node_address",
         "ssh_service_port", "keeps_addresses", "prometheus_url", "prometheus_token_path", "home_class", "home_mib",
-        "disk_class", "dataset_class", "shared_classes", "image_pull_secrets", "validation_image", "files_image",
-        "files_uid", "http_proxy", "https_proxy", "no_proxy", "pod_cidrs", "service_cidrs", "api_cidrs",
+        "disk_class", "dataset_class", "shared_classes", "registries", "image_pull_secrets", "validation_image",
+        "files_image", "files_uid", "http_proxy", "https_proxy", "no_proxy", "pod_environment",
+        "trusted_certificates", "pod_cidrs", "service_cidrs", "api_cidrs",
         "denied_cidrs", "allowed_cidrs", "metrics_namespace", "without_isolation",
     )  # fmt: skip
-    special = ("kubeconfig", "without_isolation")
+    special = ("kubeconfig", "registries", "without_isolation")
 
     def shapes(self) -> dict[str, Any]:
         text = gettext_lazy(
@@ -95,6 +116,9 @@ class Clusters(Kind):
             "kubeconfig": serializers.CharField(
                 required=False, allow_null=True, max_length=kubeconfigs.LONGEST, help_text=text
             ),
+            "registries": serializers.ListField(
+                child=RegistrySerializer(), required=False, max_length=registries.MOST
+            ),
             "without_isolation": serializers.BooleanField(required=False),
         }
         return {name: field for name, field in (super().shapes() | own).items() if name in self.all_fields}
@@ -102,20 +126,25 @@ class Clusters(Kind):
     def value(self, obj: Any, name: str) -> Any:
         if name == "kubeconfig":
             return KEPT if obj.kubeconfig else None
+        if name == "registries":
+            known = registries.known(obj)
+            return [{"host": one.host, "username": one.username, "password": KEPT} for one in known]
         return super().value(obj, name)
 
     def bound(self, obj: Any | None, values: Mapping[str, Any], names: Names) -> ModelForm[Any]:
         form = super().bound(obj, values, names)
+        wanted = values.get("registries", self.value(obj or Cluster(), "registries"))
         given = values.get("kubeconfig")
         if given and given != KEPT:
             text = environment(given) if given.startswith(ENVIRONMENT) else given
             if not (obj and is_stored(obj, text, form.data.get("context", ""))):
                 form.data = {**form.data, "pasted": text}
+        form.data = {**form.data, "sign_ons": sign_ons(obj, wanted)}
         return form
 
     def faults_of(self, form: ModelForm[Any]) -> Faulty:
         fields = dict(super().faults_of(form).fields)
-        return Faulty({"kubeconfig" if name == "pasted" else name: texts for name, texts in fields.items()})
+        return Faulty({OF_FORM.get(name, name): texts for name, texts in fields.items()})
 
     def save_special(self, actor: Actor, obj: Any, values: Mapping[str, Any]) -> None:
         if "without_isolation" in values:
@@ -123,15 +152,28 @@ class Clusters(Kind):
             obj.without_isolation = values["without_isolation"]
 
 
-def environment(reference: str) -> str:
-    """Return the kubeconfig in a variable of this process. Raise Faulty if it may not be read, or is empty."""
+def environment(reference: str, field: str = "kubeconfig", start: str = VARIABLE) -> str:
+    """Return the secret in a variable of this process. Raise Faulty if it may not be read, or is empty."""
     name = reference.removeprefix(ENVIRONMENT)
-    if not name.startswith(VARIABLE):
-        text = _("Name a variable whose name begins with %(start)s.") % {"start": VARIABLE}
-        raise Faulty({"kubeconfig": [text]})
+    if not name.startswith(start):
+        raise Faulty({field: [_("Name a variable whose name begins with %(start)s.") % {"start": start}]})
     if not (text := os.environ.get(name, "")):
-        raise Faulty({"kubeconfig": [_("The server has no variable of this name.")]})
+        raise Faulty({field: [_("The server has no variable of this name.")]})
     return text
+
+
+def sign_ons(cluster: Cluster | None, given: Sequence[Mapping[str, str]]) -> str:
+    """Return the sign-ons of a request as lines of the form. A password that is stored already is no change."""
+    stored = registries.known(cluster) if cluster else []
+    lines = []
+    for one in given:
+        host, username, password = one["host"], one["username"], one["password"]
+        if password.startswith(ENVIRONMENT):
+            password = environment(password, "registries", PASSWORD_VARIABLE)
+        if registries.SignOn(host, username, password) in stored:
+            password = KEPT
+        lines.append(f"{host} {username} {password}")
+    return "\n".join(lines)
 
 
 def is_stored(cluster: Cluster, text: str, context: str) -> bool:

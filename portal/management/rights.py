@@ -28,6 +28,7 @@ RIGHTS: dict[str, dict[str, str]] = {
         # Speaks with everybody, so it cannot hide what it did, nor take what only other parts use.
         "web": """
             *                          SIUD
+            vitals_release             S
             accounts_auditentry        SI
             auth_permission            S
             clusters_partpod           SD
@@ -53,6 +54,7 @@ RIGHTS: dict[str, dict[str, str]] = {
         # Neither signs anybody in: what people sign in with is web's. Who left may lose it here.
         "worker": """
             *                          SIUD
+            vitals_release             S
             account_emailaddress       -
             account_emailconfirmation  -
             accounts_apitoken          S+revoked_at
@@ -78,6 +80,7 @@ RIGHTS: dict[str, dict[str, str]] = {
         """,
         "watcher": """
             *                          SIUD
+            vitals_release             S
             account_emailaddress       -
             account_emailconfirmation  -
             accounts_apitoken          S
@@ -114,6 +117,7 @@ RIGHTS: dict[str, dict[str, str]] = {
             jobs_series                SIU
             vitals_figure              SIU
             vitals_process             SIU
+            vitals_release             S
             workloads_logchunk         SIUD
             workloads_loglimit         S
             workloads_logstream        SIUD
@@ -141,6 +145,7 @@ RIGHTS: dict[str, dict[str, str]] = {
             storage_volume             SU
             vitals_figure              SIU
             vitals_process             SIU
+            vitals_release             S
             workloads_logstream        S
             workspaces_hostkey         S
             workspaces_share           S

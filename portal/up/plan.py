@@ -155,7 +155,7 @@ def web_command(port: int) -> tuple[str, ...]:
     options = ("--host", ports.LOOPBACK, "--port", str(port), "--timeout-graceful-shutdown", "1")
     # Node agents report every five seconds; uvicorn's default would close their connections just then.
     quiet = ("--no-access-log", "--no-proxy-headers", "--timeout-keep-alive", "75")
-    sockets = ("--ws", "portal.sockets:Sockets", "--ws-per-message-deflate", "false")
+    sockets = ("--loop", "asyncio", "--ws", "portal.sockets:Sockets", "--ws-per-message-deflate", "false")
     return (sys.executable, "-m", "uvicorn", "portal.asgi:application", *options, *quiet, *sockets)
 
 

@@ -51,7 +51,7 @@ BookingFilter.base_filters["to"] = LastMomentFilter("starts_at", lookup_expr="lt
 
 
 def answer(actor: Actor, booking: Booking, status: int = 200) -> Response:
-    [seen] = bookings.seen(actor, [booking])
+    [seen] = bookings.seen_with_images(actor, [booking])
     return Response(BookingShape(seen).data, status=status)
 
 
@@ -71,7 +71,7 @@ class BookingsView(ListView):
     )
     def get(self, request: Request) -> Response:
         rows = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        seen = bookings.seen(actor_of(request), rows)
+        seen = bookings.seen_with_images(actor_of(request), rows)
         return self.get_paginated_response(BookingShape(seen, many=True).data)
 
     @extend_schema(

@@ -25,6 +25,7 @@ from accounts.trail import audit
 from quotas import admission, live, passes
 from quotas.bookings.notices import notify_of
 from quotas.bookings.rules import Wish, free, is_less, next_free_when_taken, refuse_change
+from quotas.bookings.warm import WarmImage, images_of
 from quotas.models import Booking, Pool
 from quotas.scheduling import as_gpus
 
@@ -38,6 +39,7 @@ class Seen:
     booking: Booking
     is_own: bool
     may_change: bool
+    images: Sequence[WarmImage] = ()  # where they were asked for
 
 
 def get(actor: Actor, booking_id: UUID) -> Booking:
@@ -75,6 +77,13 @@ def seen(actor: Actor, rows: Iterable[Booking]) -> list[Seen]:
     rows = list(rows)
     own = {tenant.pk: role == Role.OWNER for tenant, role in roles_of(actor)} if rows else {}
     return [Seen(row, row.tenant_id in own, own.get(row.tenant_id, False)) for row in rows]
+
+
+def seen_with_images(actor: Actor, rows: Iterable[Booking]) -> list[Seen]:
+    """Return bookings with the images that warm for them, in one query more."""
+    found = seen(actor, rows)
+    warm = images_of({one.booking.pk for one in found if one.is_own})
+    return [replace(one, images=warm.get(one.booking.pk, ())) for one in found]
 
 
 def book(actor: Actor, tenant: Tenant, pool: Pool, wish: Wish) -> Booking:

@@ -65,6 +65,19 @@ class BookingBody(BookingChangeBody):
         return Fraction(str(gpus))
 
 
+class PullProblemShape(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField(allow_blank=True)
+
+
+class WarmImageShape(serializers.Serializer[Any]):
+    image = serializers.CharField(help_text="Slug, or the reference of an image by reference.")
+    nodes_ready = serializers.IntegerField(help_text="Nodes of the pool that have it.")
+    nodes = serializers.IntegerField(help_text="Nodes that are to have it.")
+    problem = PullProblemShape(allow_null=True, help_text="Of a node that could not pull it.")
+
+
 class BookingShape(serializers.Serializer[Any]):
     """A booking. Other tenants' bookings show only what is booked and when: the rest is null."""
 
@@ -76,6 +89,11 @@ class BookingShape(serializers.Serializer[Any]):
     gpus_each = GPUsField()
     created_by = serializers.CharField(allow_null=True)
     state = serializers.ChoiceField(Booking.State.choices)
+    images_warm = WarmImageShape(
+        many=True,
+        allow_null=True,
+        help_text="Images that nodes pull from an hour before it begins, the likeliest first.",
+    )
 
     def get_fields(self) -> dict[str, Any]:
         return {
@@ -91,6 +109,7 @@ class BookingShape(serializers.Serializer[Any]):
             "tenant": booking.tenant.slug,
             "title": booking.title,
             "created_by": booking.created_by.get_username(),
+            "images_warm": seen.images,
         }
         return super().to_representation(
             {

@@ -80,7 +80,7 @@ def booking(request: HttpRequest, id: UUID) -> HttpResponse:
     """Show a booking of one of the person's tenants; its owners change it here."""
     actor = actor_of(request)
     found = bookings.get(actor, id)
-    [seen] = bookings.seen(actor, [found])
+    [seen] = bookings.seen_with_images(actor, [found])
     form, said, status = ChangeForm(initial=ChangeForm.initial_of(found)), {}, 200
     if request.method == "POST":
         require_owner(actor, found.tenant)

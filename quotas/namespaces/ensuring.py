@@ -52,6 +52,6 @@ def ensure(objects: Sequence[dict[str, Any]], instance: UUID, mirror: Mirror) ->
         mirror.apply({**namespace, "metadata": unmarked})
     for body in inside:
         mirror.apply(body)
-    if any(body["kind"] == "RoleBinding" for body in inside):
-        granting.wait(name, mirror.api)
+        if body["kind"] == "RoleBinding":  # before the Secret that it allows, which comes last
+            granting.wait(name, mirror.api)
     mirror.apply(namespace)

@@ -17,6 +17,7 @@ from clusters.isolation.networks import known
 from clusters.labels import HASH, digest_of
 from clusters.models import Cluster
 from clusters.own_place import is_inside, only_berth_opens_jupyter, own_namespace
+from clusters.site import registries
 
 # Denied unless the cluster's settings allow a part: private networks (RFC 1918, 6598, 4193) and link-local ones, where
 # nodes and storage are.
@@ -67,8 +68,10 @@ def objects(
             | {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in POD_SECURITY_MODES},
         },
     }
-    namespace["metadata"]["annotations"] = {HASH: digest_of([namespace, *inside])}
-    return [namespace, *inside]
+    sign_ons = registries.secret(cluster, tenant.namespace, common)
+    told = [registries.digest(cluster)] if sign_ons else []
+    namespace["metadata"]["annotations"] = {HASH: digest_of([namespace, *inside, *told])}
+    return [namespace, *inside, *([sign_ons] if sign_ons else [])]
 
 
 POD_SECURITY_MODES = ("enforce", "warn", "audit")

@@ -12,6 +12,8 @@ from clusters.labels import digest_of
 from clusters.models import Cluster
 from clusters.own_place import is_inside
 from clusters.pods.ends import FINALIZER
+from clusters.references import complete
+from clusters.site.registries import pull_secrets
 from quotas.models import Pool
 from quotas.namespaces.manifests import JUPYTER_PORT, SERVICE_ACCOUNT, tenant_labels
 from quotas.pools import selection
@@ -65,9 +67,7 @@ def pod(session: FilesSession, pools: Sequence[Pool], instance: UUID) -> dict[st
     if terms := node_terms(pools):
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
-    secrets = [*cluster.image_pull_secrets, *(name for pool in pools for name in pool.image_pull_secrets)]
-    if secrets:
-        spec["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(secrets)]
+    spec |= pull_secrets(cluster, *(pool.image_pull_secrets for pool in pools))
     body = _object(session, instance, "Pod", session.object_name, spec=spec)
     body["metadata"]["finalizers"] = [FINALIZER]
     return body
@@ -86,7 +86,7 @@ def container(session: FilesSession) -> dict[str, Any]:
 def _container(session: FilesSession, command: list[str]) -> dict[str, Any]:
     return {
         "name": "files",
-        "image": session.volume.cluster.files_image,
+        "image": complete(session.volume.cluster.files_image),
         "imagePullPolicy": "IfNotPresent",
         "command": command,
         "env": [

@@ -21,7 +21,7 @@ RUNS = 3
 COUNT = 5000
 CHANGED = 100  # pods deleted, and as many created, while no watcher runs
 NODE_COUNT = 500
-KINDS = 6
+KINDS = 9
 NOTHING = "00000000-0000-4000-8000-000000000000"
 # A relist enqueues the workspace, which stands for all receivers.
 IS_TOLD = f"""

@@ -36,7 +36,19 @@ def test_an_admin_sees_clusters_and_nodes(cast: Cast) -> None:
     assert [n["name"] for n in ask(cast.admin, "nodes/?search=gpu-2")[1]["results"]] == ["gpu-2"]
 
 
-@pytest.mark.parametrize("path", ["clusters/", "nodes/"])
+def test_an_admin_sees_what_doctor_finds(cast: Cast) -> None:
+    status, found = ask(cast.admin, "clusters/main/doctor/")
+    assert (status, [(one["check"], one["level"]) for one in found["results"]]) == (
+        200,
+        [("connection", "fail")],
+    )
+    assert found["results"][0]["hint"]
+    cast.cluster.refresh_from_db()
+    assert cast.cluster.doctor_failures == {"connection": 1}
+    assert ask(cast.admin, "clusters/nowhere/doctor/")[0] == 404
+
+
+@pytest.mark.parametrize("path", ["clusters/", "nodes/", "clusters/main/doctor/"])
 def test_nobody_else_does(cast: Cast, path: str) -> None:
     assert ask(None, path)[0] == 401
     assert ask(cast.alice, path, "read")[0] == 403

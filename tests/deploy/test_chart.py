@@ -235,8 +235,18 @@ def test_probes_ask_by_a_name_that_berth_answers_to_whatever_its_address() -> No
         assert header["value"] in settings["data"]["BERTH_ALLOWED_HOSTS"].split(",")
 
 
+def test_ssh_through_the_gateway_leads_to_the_jump() -> None:
+    [gateway] = of_kind("values-clusters.yaml", "Gateway")
+    [route] = of_kind("values-clusters.yaml", "TCPRoute")
+    services = {body["metadata"]["name"]: body["spec"] for body in of_kind("values-clusters.yaml", "Service")}
+    [listener] = [one for one in gateway["spec"]["listeners"] if one["protocol"] == "TCP"]
+    assert route["spec"]["parentRefs"] == [{"name": "berth", "sectionName": listener["name"]}]
+    [[backend]] = [rule["backendRefs"] for rule in route["spec"]["rules"]]
+    assert backend["port"] == services[backend["name"]]["ports"][0]["port"] == listener["port"]
+
+
 def test_both_ways_in_lead_both_hosts_to_web_with_a_certificate_for_each() -> None:
-    hosts = ["berth.example", "*.ws.berth.example"]
+    hosts = ["berth.example", "*.berth-workspaces.example"]
     [ingress] = of_kind("values-production.yaml", "Ingress")
     assert [rule["host"] for rule in ingress["spec"]["rules"]] == hosts
     assert [host for one in ingress["spec"]["tls"] for host in one["hosts"]] == hosts

@@ -9,6 +9,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import yaml
 
 from deploy.images import build
 from portal.up.plan import REPOSITORY
@@ -163,6 +164,47 @@ def test_a_build_that_fails_or_an_image_that_does_not_exist_is_said(
     assert "The image agent could not be built" in capsys.readouterr().err
     assert build.main(["build", "nothing"]) == 1
     assert "There is no image nothing: agent, portal, workspace." in capsys.readouterr().err
+
+
+def test_images_for_a_site_without_internet_are_saved_in_one_file(docker: Docker, tmp_path: Path) -> None:
+    calls = docker("exit 0")
+    assert build.main(["save", "berth.tar", "nvcr.io/nvidia/cuda:12"]) == 0
+    own = "berth/agent:1 berth/portal:1 berth/workspace:1"
+    assert calls.read_text().splitlines() == [
+        "pull nvcr.io/nvidia/cuda:12",
+        f"save --output=berth.tar {own} nvcr.io/nvidia/cuda:12",
+    ]
+
+
+def test_a_push_prints_values_with_digests_that_the_chart_takes(
+    docker: Docker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As docker answers: the digests of the registries that it has the image from."""
+    digest = "sha256:" + "d" * 64
+    inspected = (
+        f'[ "$1" = image ] && echo "[\\"other.example/x@{digest}\\",\\"${{4%:*}}@{digest}\\"]" || true'
+    )
+    calls = docker(inspected)
+    assert (
+        build.main(["push", "registry.example:5000/berth/", f"nvcr.io/nvidia/cuda@{digest}", "ubuntu"]) == 0
+    )
+    printed = capsys.readouterr().out
+    values = yaml.safe_load(printed)
+    image = {"repository": "registry.example:5000/berth/portal", "digest": digest}
+    assert values == {
+        "image": image,
+        "agent": {"image": image | {"repository": "registry.example:5000/berth/agent"}},
+    }
+    assert f"registry.example:5000/berth/workspace@{digest}" in printed
+    assert f"# ubuntu: registry.example:5000/berth/ubuntu@{digest}" in printed
+    pushed = [line.split()[1] for line in calls.read_text().splitlines() if line.startswith("push ")]
+    assert pushed[3:] == [
+        "registry.example:5000/berth/nvidia/cuda:1",
+        "registry.example:5000/berth/ubuntu:latest",
+    ]
+    docker("exit 0")
+    assert build.main(["push", "https://registry.example"]) == 1
+    assert build.main(["push", "registry.example"]) == 1  # nothing said its digest
 
 
 def _imported(path: Path) -> set[str]:

@@ -49,11 +49,11 @@ def test_the_parts_are_those_of_a_trial_and_run_one_image() -> None:
         assert {"name": "BERTH_ROLE", "value": part} in container["env"]
 
 
-def test_people_keep_their_pages_while_another_part_is_dead() -> None:
-    """Probe /readyz/web: /readyz would take all web processes out of service because of a dead worker."""
-    web = next(body for body in of_kind("Deployment") if by_name(body) == "berth-web")
-    [container] = web["spec"]["template"]["spec"]["containers"]
-    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz/web"
+def test_people_keep_their_pages_while_another_part_or_the_database_is_away() -> None:
+    """/readyz would leave out all web pods for a dead worker; /readyz/web, asked for ever, for a slow database."""
+    [container] = pods()["berth-web"]["spec"]["containers"]
+    assert container["startupProbe"]["httpGet"]["path"] == "/readyz/web"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/healthz"
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
 
 
@@ -63,18 +63,22 @@ def test_no_request_reaches_a_pod_that_has_ended() -> None:
     pod = web["template"]["spec"]
     [container] = pod["containers"]
     [pause] = [int(word) for word in container["lifecycle"]["preStop"]["exec"]["command"] if word.isdigit()]
+    assert (
+        "--loop=asyncio" in container["command"]
+    )  # takes all connections that wait: none is left when it ends
     [graceful] = [int(word.partition("=")[2]) for word in container["command"] if "graceful-shutdown" in word]
     assert pause >= 5 and pause + graceful < pod["terminationGracePeriodSeconds"]
     assert web["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
 
 
-def test_a_busy_web_pod_stays_in_service() -> None:
+def test_a_web_pod_waits_for_its_database_and_a_busy_one_stays_in_service() -> None:
     from portal.health import TIMEOUT_SECONDS
 
     [container] = pods()["berth-web"]["spec"]["containers"]
-    probe = container["readinessProbe"]
-    assert probe["timeoutSeconds"] > 2 * TIMEOUT_SECONDS  # the database's check, then the live events'
-    assert probe["failureThreshold"] >= 3
+    start, busy = container["startupProbe"], container["readinessProbe"]
+    assert start["timeoutSeconds"] > 2 * TIMEOUT_SECONDS  # the database's check, then the live events'
+    assert start["periodSeconds"] * start["failureThreshold"] >= 1200  # nothing restarts it meanwhile
+    assert busy["timeoutSeconds"] * busy["failureThreshold"] >= 20
 
 
 @pytest.mark.parametrize("part", ["worker", "watcher", "collector", "ssh-jump"])
@@ -82,6 +86,16 @@ def test_a_part_that_hangs_is_restarted_and_one_without_database_is_not(part: st
     [container] = pods()[f"berth-{part}"]["spec"]["containers"]
     file = {one["name"]: one.get("value") for one in container["env"]}["BERTH_SIGN_OF_LIFE"]
     assert file in container["livenessProbe"]["exec"]["command"][-1]
+
+
+@pytest.mark.parametrize("part", ["worker", "watcher", "collector", "ssh-jump"])
+def test_a_pod_that_still_starts_does_not_count_in_a_rollout_or_a_drain(part: str) -> None:
+    """It would end the others while nobody does their work: the file is there when the part has begun."""
+    [container] = pods()[f"berth-{part}"]["spec"]["containers"]
+    file = {one["name"]: one.get("value") for one in container["env"]}["BERTH_SIGN_OF_LIFE"]
+    probe = container["startupProbe"]
+    assert probe["exec"]["command"] == ["test", "-e", file]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 300
 
 
 def test_a_worker_has_time_to_finish_what_it_began() -> None:

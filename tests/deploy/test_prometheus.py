@@ -258,3 +258,25 @@ def test_the_scrape_finds_what_the_manifests_deploy() -> None:
 
 def read(path: Path) -> list[Rule]:
     return list(yaml.safe_load_all(path.read_text()))
+
+
+# --- Names in the operator's guide
+
+TABLE_ROW = re.compile(r"^\| (`berth_.*?) \|", re.MULTILINE)
+NAMED = re.compile(r"`(berth_\w+)(?:\{([\w, ]+)\})?`")
+
+
+@pytest.mark.django_db
+def test_the_guide_lists_every_metric_with_its_labels_and_no_other(exported: Known) -> None:
+    parts = re.compile(rf"^({'|'.join(histogram.name for histogram in HISTOGRAMS)})_(bucket|count|sum)$")
+    has = {
+        parts.sub(r"\1", name): labels - TARGET - {"le"}
+        for name, labels in exported.items()
+        if name.startswith("berth_") and ":" not in name
+    }
+    listed: dict[str, Labels] = {}
+    for guide in ("running.md", "agent.md"):
+        for row in TABLE_ROW.findall((REPOSITORY / "docs/operator" / guide).read_text()):
+            for name, labels in NAMED.findall(row):
+                listed[name] = frozenset(labels.replace(",", " ").split())
+    assert listed == has

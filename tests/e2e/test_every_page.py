@@ -160,6 +160,7 @@ NOT_READ = {
     "notices/read/",
     "notices/unsubscribe/<str:token>/",  # its page needs a signed address: tests/accounts/test_notices_mail.py
     "profile/connect/",
+    "profile/connect-directory/",
     "ssh/config/",  # a file
     "profile/language/",
     "profile/preferences/",

@@ -1,4 +1,4 @@
-"""Documents: their links lead somewhere, and the files that they name exist."""
+"""Documents: their links lead somewhere, the files that they and messages name exist, and they list every setting."""
 
 import re
 import subprocess
@@ -18,6 +18,32 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
 PATH = re.compile(r"(?:[\w.*-]+/)*[\w.*-]+/?")
 IS_FILE = re.compile(r"[\w*-][\w.*-]*\.(?:py|md|html|css|js|toml|ya?ml|json|po|sh|in|ini)")
+ROOMS = (
+    "accounts",
+    "clusters",
+    "jobs",
+    "monitoring",
+    "portal",
+    "quotas",
+    "storage",
+    "vitals",
+    "workloads",
+    "workspaces",
+)
+# Of the trial, and of a program that runs in a pod of its own.
+NOT_SET_BY_OPERATORS = ("portal/up/", "monitoring/isolation/program.py")
+READ = re.compile(r"(?:env\.\w+\(|environ(?:\.get\(|\[))\s*f?\"(BERTH_[^\"]+)\"")
+READ_BY_PREFIX = {
+    "accounts/directory/configuration.py": "BERTH_LDAP_",
+    "accounts/sign_on/configuration.py": "BERTH_OIDC_",
+    "monitoring/agent/__main__.py": "BERTH_AGENT_",
+}
+AFTER_PREFIX = re.compile(r"value\(\"([A-Z_]+)\"")
+SETTING = re.compile(r"BERTH_[A-Z0-9_]+")
+ROW_OF_SETTINGS = re.compile(r"^\| ((?:`BERTH_[A-Z0-9_]+(?:=1)?`(?:, )?)+) \|", re.MULTILINE)
+OF_DEVELOPMENT = {"BERTH_DEBUG", "BERTH_PLAIN_STATIC"}
+# Not addresses of other sites; and `deploy/NAME` alone is a Deployment for kubectl.
+IN_MESSAGE = re.compile(r"(?<![\w/.-])(?:docs|deploy)/(?:[\w-]+/)*(?:[\w-]+\.\w+|[\w-]+/[\w-]+)")
 # A history names files as they were.
 HISTORIES = {"CHANGELOG.md"}
 # Stands for any name, as in quotas/sharing/NAME.py.
@@ -115,3 +141,44 @@ def test_the_check_itself_finds_what_is_gone(tmp_path: Path) -> None:
         "start/",
     ]
     assert [name for name in (*gone, *there, *others) if names_nothing(name, document)] == gone
+
+
+def code() -> Iterator[tuple[str, str]]:
+    """Names and texts of the rooms' modules and templates."""
+    for name in sorted(files()):
+        if name.startswith(tuple(f"{room}/" for room in (*ROOMS, "templates"))) and name.endswith(
+            (".py", ".html")
+        ):
+            yield name, (ROOT / name).read_text()
+
+
+def settings_read() -> set[str]:
+    """Settings that the rooms read from the environment."""
+    found = {
+        f"{prefix}{word}"
+        for name, prefix in READ_BY_PREFIX.items()
+        for word in AFTER_PREFIX.findall((ROOT / name).read_text())
+    }
+    for name, text in code():
+        if not name.startswith(NOT_SET_BY_OPERATORS):
+            found |= set(READ.findall(text))
+    accounts = {one for one in found if "{" in one}
+    assert accounts == {"BERTH_{part.upper()}_ACCOUNT"}
+    return found - accounts - OF_DEVELOPMENT | {"BERTH_WATCHER_ACCOUNT", "BERTH_WORKER_ACCOUNT"}
+
+
+def test_the_operators_tables_have_every_setting_and_no_other() -> None:
+    tables = "\n".join(path.read_text() for path in sorted((ROOT / "docs/operator").glob("*.md")))
+    listed = set(SETTING.findall(" ".join(ROW_OF_SETTINGS.findall(tables))))
+    read = settings_read()
+    assert (sorted(read - listed), sorted(listed - read)) == ([], [])
+
+
+def test_files_that_pages_and_messages_name_exist() -> None:
+    gone = {
+        (name, path)
+        for name, text in code()
+        for path in IN_MESSAGE.findall(text)
+        if path not in files() | folders()
+    }
+    assert gone == set()

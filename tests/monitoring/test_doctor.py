@@ -56,10 +56,19 @@ def test_agents_on_all_nodes_are_ok_and_simulated_ones_are_named(cast: Cast) -> 
     ("values", "text"),
     [
         ({"seen_at": timezone.now() - timedelta(days=1)}, "The agents of gpu-2 no longer report."),
+        (
+            {
+                "troubles": [
+                    {"code": "library_missing", "detail": ""},
+                    {"code": "kubelet_silent", "detail": ""},
+                ]
+            },
+            "The agent of gpu-2 sees no GPU: library_missing.",
+        ),
         ({"driver_version": "535"}, "NVIDIA drivers differ: most nodes have 550, but 535 on gpu-2."),
         ({"taken_at": timezone.now() + timedelta(days=1)}, "The clocks of gpu-2 differ from Berth's"),
     ],
-    ids=["silent", "another driver", "another clock"],
+    ids=["silent", "blind", "another driver", "another clock"],
 )
 def test_a_problem_of_one_agent_is_a_warning(cast: Cast, values: dict[str, Any], text: str) -> None:
     hears_for_long()

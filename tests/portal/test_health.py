@@ -1,6 +1,7 @@
 import asyncio
 import json
 import re
+import socket
 from datetime import timedelta
 from typing import Any
 
@@ -13,8 +14,9 @@ from django.db.models.functions import Now
 from django.test import AsyncClient, RequestFactory
 
 from portal import health
-from portal.channel_layer import NotifyLayer
-from vitals.models import Process
+from portal.channel_layer import NotifyLayer, connection_parameters
+from vitals.models import Process, Release
+from vitals.release import RELEASE
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +115,16 @@ async def test_not_ready_without_the_database_and_silent_about_where_it_is(
     assert "hunter2" not in str(body)
 
 
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+async def test_ready_while_one_of_two_servers_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = connection_parameters()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hosts = {"host": f"127.0.0.1,{own['host']}", "port": f"{silent.getsockname()[1]},5432"}
+        monkeypatch.setattr(health, "connection_parameters", lambda: own | hosts)
+        assert (await ask("/readyz/web"))[0] == 200
+
+
 @pytest.mark.django_db(transaction=True)
 def test_not_ready_while_a_migration_is_missing(client: Any) -> None:
     recorder = MigrationRecorder(connection)
@@ -123,6 +135,16 @@ def test_not_ready_while_a_migration_is_missing(client: Any) -> None:
         recorder.record_applied("accounts", "0001_initial")
     assert answer.status_code == 503
     assert answer.json()["checks"]["database"] == "1 database migrations are missing: run manage.py migrate."
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_not_ready_on_a_database_that_takes_newer_releases_alone() -> None:
+    await Release.objects.aupdate_or_create(pk=1, defaults={"number": 99, "oldest": RELEASE + 1})
+    status, body = await ask("/readyz/web")
+    assert (status, body["checks"]) == (
+        503,
+        {"database": "The database is of a newer release: install that."},
+    )
 
 
 @pytest.mark.django_db(transaction=True)

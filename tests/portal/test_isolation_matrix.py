@@ -28,7 +28,19 @@ from accounts.models import APIToken, Membership, Role, Scope, User
 from clusters.models import Cluster
 from monitoring.intake import tokens as agents
 from tests.portal.addresses import ALL, Address
-from tests.portal.isolation import NOWHERE, PEOPLE, SHARERS, TOMORROW, Stage, make_stage
+from tests.portal.isolation import NOWHERE, PEOPLE, SHARERS, Stage, make_stage
+from tests.portal.parity.bodies import (
+    BOOKING,
+    CLASS,
+    CONNECTION,
+    FOREIGN,
+    JOB,
+    LAUNCH,
+    ROUTE,
+    SCHEDULE,
+    TEMPLATE,
+    VOLUME,
+)
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -41,25 +53,6 @@ ENDED = ("expired", "revoked", "deactivated")
 ENDED_SESSIONS = ("deactivated", "signed out")
 # Tokens of bob with one scope.
 LONE = (Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES)
-LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
-TEMPLATE = {"tenant": "demo", "name": "Week 3", "launch": {"image": "jupyter", "flavor": "a100-1"}}
-CLASS = {"tenant": "demo", "name": "Week 3", "launch": TEMPLATE["launch"], "people": ["bob", "nobody"]}
-JOB = LAUNCH | {"command": ["true"]}
-VOLUME = {"tenant": "demo", "name": "disk", "kind": "disk", "size_mib": 1024}
-FOREIGN = {"tenant": "demo", "owner": "bob", "name": "scans", "kind": "dataset", "persistent_volume": "pv-1"}
-CONNECTION = {
-    "tenant": "demo", "name": "lab", "endpoint": "https://s3.example.org", "bucket": "scans",
-    "access_key": "AK", "secret_key": "sk",
-}  # fmt: skip
-ROUTE = {"tenant": "demo", "name": "hook", "way": "webhook", "address": "https://hook.example.org/x"}
-SCHEDULE = {"start": "09:00", "stop": "18:00", "days": [1, 2, 3, 4, 5], "time_zone": "Europe/Berlin"}
-BOOKING = {
-    "tenant": "demo",
-    "pool": "a100",
-    "title": "class",
-    "from": TOMORROW.isoformat(),
-    "to": (TOMORROW + timedelta(hours=1)).isoformat(),
-}
 
 
 @dataclass(frozen=True)
@@ -171,6 +164,7 @@ API: dict[str, dict[str, Row]] = {
     "clusters/": {"GET": ADMINS, "POST": made({"slug": "far", "name": "Far"})},
     "clusters/<slug:cluster>/": SETTINGS
     | {"PATCH": replace(ADMINS, body={"kubeconfig_path": "/x"}), "DELETE": IN_USE},
+    "clusters/<slug:cluster>/doctor/": {"GET": ADMINS},
     "clusters/<slug:cluster>/prove/": {"POST": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
     "nodes/": {"GET": ADMINS},
     "pools/": {"GET": EVERYBODY, "POST": made({"slug": "new", "name": "New", "cluster": "main"})},
@@ -388,6 +382,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "sign-in/code/": (TO_PROFILE, TO_PROFILE),
     "sign-in/set-up/": (TO_PROFILE, TO_PROFILE),
     "profile/connect/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),
+    "profile/connect-directory/": ("404 404 404 404 404 404 302", "404 404 404 404 404 404 302"),
     "profile/password/": (PAGE, REFUSED_FORM),
     "profile/second-factor/": (PAGE, REFUSED_FORM),
     "profile/second-factor/recovery-codes/": (TO_PROFILE, TO_PROFILE),

@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.environment import BASE_DIR, from_url
+from portal.environment import BASE_DIR, for_several_hosts, from_url
 from portal.safe_start import unsafe
 
 GOOD = {
@@ -91,6 +91,21 @@ def test_a_url_that_is_missing_is_asked_for() -> None:
     with patch.dict(os.environ), pytest.raises(ImproperlyConfigured, match="Set the DATABASE_URL"):
         os.environ.pop("DATABASE_URL", None)
         from_url(environ.Env().db_url, "DATABASE_URL")
+
+
+@pytest.mark.parametrize(
+    ("url", "finds_the_primary"),
+    [
+        ("postgres://berth@a:5432,b:5433/berth", True),
+        ("postgres://berth@%2Fa,%2Fb/berth", True),
+        ("postgres://berth@/berth?host=/a,/b", True),
+        ("postgres://berth@a/berth", False),
+        ("postgres:///berth?host=/a", False),
+    ],
+)
+def test_of_several_servers_the_primary_is_found(url: str, *, finds_the_primary: bool) -> None:
+    options = for_several_hosts(environ.Env.db_url_config(url))
+    assert (options.get("target_session_attrs") == "read-write") is finds_the_primary
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "BERTH_EMAIL_URL"])

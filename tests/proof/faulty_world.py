@@ -203,8 +203,8 @@ def simulated(folder: Path, nodes: str, **settings: str) -> Stack:
 
 
 @contextmanager
-def world_in(folder: Path, *tenants: str) -> Iterator[World]:
-    stack = simulated(folder, NODES)
+def world_in(folder: Path, *tenants: str, **settings: str) -> Iterator[World]:
+    stack = simulated(folder, NODES, **settings)
     stack.start()
     try:
         stack.manage("shell", "-c", TENANTS.format(slugs=tenants))

@@ -43,6 +43,9 @@ nodes:
   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 4, compute: "8.0"}
 images:
   berth.local/jupyter:1: {}
+  berth.local/course:1: {pull_seconds: 0.5}
+  berth.local/course:2: {pull_seconds: 0.5}
+  berth.local/course:3: {pull_seconds: 0.5}
 played: {start_seconds: 0.02, ready_seconds: 0.02, stop_seconds: 0.02}
 """
 

@@ -1,13 +1,17 @@
-"""Berth's web process inside the test's own event loop."""
+"""Berth's web process inside the test's own event loop, or in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from queue import Queue
+from threading import Thread
 
 import uvicorn
+from asgiref.sync import sync_to_async
+from django.db import connections
 from uvicorn.server import ServerState
 
 from portal.asgi import application
@@ -44,3 +48,25 @@ async def ended(state: ServerState) -> None:
     for task in list(state.tasks):
         task.cancel()
     await asyncio.gather(*state.tasks, return_exceptions=True)
+
+
+@contextmanager
+def berth_in_a_thread() -> Iterator[str]:
+    """Run Berth in a thread, for tests that are not asynchronous. Yield its address."""
+    running: Queue[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
+
+    async def serve() -> None:
+        over = asyncio.Event()
+        async with berth() as port:
+            running.put((port, asyncio.get_running_loop(), over))
+            await over.wait()
+        await sync_to_async(connections.close_all)()
+
+    thread = Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    port, loop, over = running.get(timeout=60)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join()

@@ -17,7 +17,8 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from portal.up.plan import REPOSITORY
 from vitals import part
-from vitals.models import Process
+from vitals.models import Process, Release
+from vitals.release import RELEASE
 
 
 @pytest.mark.django_db
@@ -40,6 +41,16 @@ def test_a_part_waits_for_migrations_and_shows_that_it_lives(
 
     part.wait_until_ready(applied_after_the_second)
     assert len(waits) == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("oldest", "starts"), [(RELEASE - 1, True), (RELEASE, True), (RELEASE + 1, False)])
+def test_a_part_waits_while_the_database_takes_newer_releases_alone(
+    monkeypatch: pytest.MonkeyPatch, oldest: int, starts: bool
+) -> None:
+    monkeypatch.setattr(connections["default"], "close", lambda: None)
+    Release.objects.update_or_create(pk=1, defaults={"number": RELEASE + 1, "oldest": oldest})
+    assert (part.what_is_missing() == "") is starts
 
 
 def until(what: str, look: Callable[[], bool]) -> None:

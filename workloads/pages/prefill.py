@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import NotThere
+from clusters.site import environment
 from quotas.pools.needs import unit_memory_mib
-from workloads.asking import ENV_NAME, RESERVED_ENV
 from workloads.copies import Source, find
 from workloads.figures import number
 from workloads.models import Workload
@@ -163,7 +163,11 @@ def _fill_in_environment(form: WorkloadForm, names: list[str]) -> list[str]:
     """Add the names of variables, for the reader to fill in. Return notes about refused names."""
     lines, notes = [], []
     for name in dict.fromkeys(names):
-        if ENV_NAME.fullmatch(name) and len(name) <= LONGEST_QUOTE and not RESERVED_ENV.fullmatch(name):
+        if (
+            environment.NAME.fullmatch(name)
+            and len(name) <= LONGEST_QUOTE
+            and not environment.RESERVED.fullmatch(name)
+        ):
             lines.append(f"{name}=")
         else:
             notes.append(

@@ -10,6 +10,8 @@ from clusters import labels
 from clusters.models import Cluster
 from clusters.pods.ends import FINALIZER
 from clusters.quantities import format_cpu, format_mib
+from clusters.site import environment as site_environment
+from clusters.site.registries import pull_secrets
 from quotas import sharing
 from quotas.models import Pool
 from quotas.namespaces.manifests import SERVICE_ACCOUNT
@@ -92,9 +94,7 @@ def spec(wanted: Wanted, container: Body, start_files: str, grace_seconds: int) 
         body["schedulerName"] = scheduler
     if pool.runtime_class:
         body["runtimeClassName"] = pool.runtime_class
-    if secrets := list(dict.fromkeys([*cluster.image_pull_secrets, *pool.image_pull_secrets])):
-        body["imagePullSecrets"] = [{"name": name} for name in secrets]
-    return body
+    return body | pull_secrets(cluster, pool.image_pull_secrets)
 
 
 def node_affinity(
@@ -126,20 +126,21 @@ def named(operator: str, name: str) -> dict[str, Any]:
 
 
 def environment(wanted: Wanted, ours: Mapping[str, str], of_pod: Mapping[str, str]) -> list[Body]:
-    """Variables of Berth, then of the user. Launch refuses reserved names; for other names the user's value wins.
+    """Variables of the site, of Berth, then of the user. Launch refuses reserved names; else the user's value wins.
 
     `ours`: what Berth sets, for this kind of workload. `of_pod`: variables with the pod's own values, by their paths.
     """
     workload, secret = wanted.workload, wanted.secret_env
     image = workload.image
-    ours = {"HOME": image.home, "USER": image.username, "SHELL": image.shell, **ours}
+    taken = set(workload.env) | set(secret)
+    of_site = site_environment.of_cluster(wanted.cluster.pod_environment, taken)
+    ours = of_site | {"HOME": image.home, "USER": image.username, "SHELL": image.shell, **ours}
     if workload.repository:
         ours["BERTH_REPOSITORY"] = workload.repository
     ours |= gpu_parts(wanted).environment
     if wanted.mounts_driver:
         ours["BERTH_DRIVER"] = drivers.MOUNT_PATH
-    taken = set(workload.env) | set(secret)
-    ours |= proxy_settings(wanted.cluster, taken)
+    ours |= proxy_settings(wanted.cluster, taken | set(of_site))
     entries: list[Body] = [
         {"name": name, "value": literal(value)}
         for name, value in (ours | workload.env).items()

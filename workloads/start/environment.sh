@@ -26,6 +26,22 @@ if [ -n "${BERTH_LAYER:-}" ]; then
 fi
 export PATH
 
+# The site's own certificate authorities beside the image's: a bundle for each program that knows only one file. What the
+# image or the person has set stays.
+trust() {
+  for BERTH_FILE in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem \
+    /etc/ssl/cert.pem ""; do
+    [ ! -s "$BERTH_FILE" ] || break
+  done
+  [ -n "$BERTH_FILE" ] || BERTH_FILE=$("${BERTH_PYTHON:-false}" -I -c "import certifi; print(certifi.where())" 2>/dev/null)
+  BERTH_BUNDLE=$(mktemp) || return
+  { [ ! -r "$BERTH_FILE" ] || cat "$BERTH_FILE"; echo; cat "$1"; } >"$BERTH_BUNDLE"
+  : "${NODE_EXTRA_CA_CERTS:=$1}" "${SSL_CERT_FILE:=$BERTH_BUNDLE}" "${REQUESTS_CA_BUNDLE:=$BERTH_BUNDLE}" \
+    "${CURL_CA_BUNDLE:=$BERTH_BUNDLE}" "${GIT_SSL_CAINFO:=$BERTH_BUNDLE}" "${PIP_CERT:=$BERTH_BUNDLE}"
+  export NODE_EXTRA_CA_CERTS SSL_CERT_FILE REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO PIP_CERT
+}
+[ ! -r "$BERTH_START/certificates.pem" ] || trust "$BERTH_START/certificates.pem"
+
 # clone ADDRESS: the repository, once
 clone() {
   url=$1 name=${1%%[?#]*}

@@ -23,7 +23,7 @@ from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
 from accounts.rest.serializers import StrictSerializer
 from accounts.rest.views import ListView, checked
-from workloads.asking import ENV_NAME
+from clusters.site import environment
 from workloads.repositories import without_credentials
 from workloads.serializers import Environment, ImageBody, MountBody
 from workspaces.launch import templates
@@ -45,7 +45,7 @@ class TemplateLaunch(ImageBody, SettingsBody):
     apps = AppBody(many=True, required=False)
     env = Environment(required=False, help_text="All members of the tenant see it.")
     secret_names = serializers.ListField(
-        child=serializers.RegexField(ENV_NAME, max_length=128),
+        child=serializers.RegexField(environment.NAME, max_length=128),
         required=False,
         max_length=MOST_SECRETS,
         help_text="Secret environment: names alone.",

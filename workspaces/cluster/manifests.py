@@ -11,6 +11,7 @@ from clusters import labels
 from clusters.labels import HASH, digest_of
 from clusters.models import Cluster
 from clusters.own_place import only_berth_opens_jupyter
+from clusters.site import certificates
 from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT, tenant_labels
 from workloads.pods import parts
 from workspaces import start
@@ -52,15 +53,22 @@ def start_files(wanted: Wanted) -> dict[str, Any]:
     The map is named after its content, and never changes.
     """
     image = wanted.workspace.image
-    digest, data = _start_data(image.username, image.uid, image.gid, image.home, image.shell)
+    trusted = wanted.cluster.trusted_certificates
+    digest, data = _start_data(image.username, image.uid, image.gid, image.home, image.shell, trusted)
     body = wanted.object("v1", "ConfigMap", f"{START}{digest}", data=dict(data), immutable=True)
     body["metadata"]["labels"] = tenant_labels(wanted.workspace.tenant, wanted.instance)
     return body
 
 
 @lru_cache
-def _start_data(username: str, uid: int, gid: int, home: str, shell: str) -> tuple[str, Mapping[str, str]]:
-    data = {**start.files(), **parts.people(username, uid, gid, home, shell)}
+def _start_data(
+    username: str, uid: int, gid: int, home: str, shell: str, trusted: str
+) -> tuple[str, Mapping[str, str]]:
+    data = {
+        **start.files(),
+        **parts.people(username, uid, gid, home, shell),
+        **certificates.files(trusted),
+    }
     return digest_of(data), data
 
 

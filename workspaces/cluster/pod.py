@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from clusters.references import complete
 from quotas.namespaces.manifests import JUPYTER_PORT, SSH_PORT
 from workloads.pods import parts
 from workspaces.state.declared import code_server
@@ -32,7 +33,7 @@ def container(wanted: Wanted) -> dict[str, Any]:
         ports.append({"name": "ssh", "containerPort": SSH_PORT, "protocol": "TCP"})
     return {
         "name": CONTAINER,
-        "image": image.reference,
+        "image": complete(image.reference),
         "imagePullPolicy": image.pull_policy,
         "command": ["/bin/sh", "/berth/start/start.sh"],
         "env": environment(wanted),

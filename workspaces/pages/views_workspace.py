@@ -86,6 +86,7 @@ def workspace_page(
         "raw": (workspace.failure or {}).get("data", {}).get("raw", ""),
         "has_ssh_key": actor.user.ssh_keys.exists(),
         "apps_closed": apps_closed(workspace),
+        "in_clear_text": not hosts.is_on(),
         "app_form": AppForm(),
         "share": access.share_of(actor, workspace),
         "share_form": ShareForm(),

@@ -11,7 +11,7 @@ import time
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -22,7 +22,7 @@ from clusters.watch.working import AWAY_SECONDS, Working, listening
 from workloads.pods.status import going
 from workloads.pods.troubles import TROUBLE_REASONS
 from workspaces.enqueue import CHANNEL
-from workspaces.models import Phase, Workspace
+from workspaces.models import IN_TRANSITION, Phase, Workspace
 from workspaces.naming import workspace_of
 
 from .lanes import Lane, Lanes
@@ -35,7 +35,6 @@ TICK_SECONDS = 5.0
 TICKS_BETWEEN_LOOKS = 6
 # A step that takes longer is not only looked at but read from the cluster: its watch may be silent.
 QUIET_AFTER = timedelta(seconds=20)
-IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 15.0
 
 
@@ -125,6 +124,7 @@ class Reconciler:
             self.lanes.add_all(
                 self._rows().filter(dirty_since__isnull=False).values_list("pk", flat=True), Lane.GOES_ON
             )
+            close_old_connections()
             while not self._stopped.is_set():
                 for notice in heard.notifies(timeout=AWAY_SECONDS, stop_after=1):
                     cluster, urgent, workspace = notice.payload.split()

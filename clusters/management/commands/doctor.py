@@ -9,9 +9,12 @@ import sys
 from textwrap import indent
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
+from accounts.directory import examining
+from accounts.directory.configuration import Directory
 from accounts.errors import Refusal
 from clusters.doctor import Finding, Level, by_check, keeping, proving
 from clusters.errors import ClusterUnavailable
@@ -37,11 +40,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         clusters = Cluster.objects.all()
+        missing = (
+            settings.LDAP is not None and not options["cluster"] and self._examine_directory(settings.LDAP)
+        )
         if options["cluster"]:
             clusters = clusters.filter(slug=options["cluster"])
         if not clusters:
             raise CommandError(_("There is no such cluster. Add one in the administration pages."))
-        missing = False
         for cluster in clusters:
             if options["prove_isolation"]:
                 self._prove(cluster, options["image"])
@@ -57,6 +62,14 @@ class Command(BaseCommand):
             missing = missing or any(finding.level == Level.FAIL for finding in findings)
         if missing:
             sys.exit(1)
+
+    def _examine_directory(self, directory: Directory) -> bool:
+        """Print what is wrong with the LDAP directory. Return True if something is missing."""
+        findings = list(examining.examined(directory))
+        self.stdout.write(f"LDAP ({directory.name}):")
+        for finding in findings:
+            self._say(Finding(Level(finding.level), finding.message, finding.hint))
+        return any(finding.level == Level.FAIL.value for finding in findings)
 
     def _prove(self, cluster: Cluster, image: str) -> None:
         try:

@@ -138,3 +138,22 @@ topologySpreadConstraints:
   value: /etc/berth/secrets
 {{- end }}
 {{- end -}}
+
+{{/* Probes of parts that show their life by a file. */}}
+{{- define "berth.lifeProbes" -}}
+# The part works, stands by, or waits for its database. Until then its pod is not ready: a rollout or a drain that counted
+# a pod which is still starting would end the others.
+startupProbe:
+  exec:
+    command: [test, -e, /tmp/alive]
+  periodSeconds: 3
+  timeoutSeconds: 10
+  failureThreshold: 100
+# Touched every five seconds, unless the part hangs, or its database takes requests and does not answer.
+livenessProbe:
+  exec:
+    command: [sh, -c, 'test -n "$(find /tmp/alive -mmin -15)"']
+  periodSeconds: 30
+  timeoutSeconds: 10
+  failureThreshold: 4
+{{- end -}}

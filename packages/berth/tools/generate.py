@@ -23,6 +23,8 @@ HEAD = '"""{what}\n\nWritten by `make client` from the API\'s schema: change tha
 PREFIX = "/api/v1/"
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 JSON_BODY = "application/json"
+# First words of summaries: verbs of what is read, and what is no verb of what is written.
+READING, NOUNS = {"Download", "Search"}, {"A", "An", "The", "Address"}
 
 
 class Shapes:
@@ -123,7 +125,7 @@ class Calls:
         doc = operation.get("summary") or operation.get("description", name).splitlines()[0].rstrip(".")
         return (
             f"{text}def {name}({', '.join(arguments)}) -> Call[{self._answer(operation)}]:\n"
-            f'    """{doc}."""\n    return Call({", ".join(passed)})'
+            f'    """{with_a_verb(method, doc)}."""\n    return Call({", ".join(passed)})'
         )
 
     def _address(self, path: str, places: list[str]) -> str:
@@ -153,6 +155,15 @@ class Calls:
                 return self.shapes.type_of(content[JSON_BODY]["schema"])
             return "bytes" if next(iter(content.values()))["schema"].get("format") == "binary" else "str"
         return "None"
+
+
+def with_a_verb(method: str, summary: str) -> str:
+    """Return a summary that begins with a verb. In the API, those of what is read are noun phrases: “One job”."""
+    first = summary.split(maxsplit=1)[0]
+    if first in READING or (method != "get" and first not in NOUNS):
+        return summary
+    is_a_name = first[1:2].isupper()  # as GPU
+    return f"Return {summary if is_a_name else summary[0].lower() + summary[1:]}"
 
 
 def modules(schema: Json) -> dict[str, str]:

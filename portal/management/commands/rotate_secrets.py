@@ -26,7 +26,7 @@ FIELDS: dict[type[Model], tuple[str, ...]] = {
     HostKey: ("host_key",),
     JobSecret: ("env", "script"),
     Installation: ("ssh_jump_key",),
-    Cluster: ("kubeconfig",),
+    Cluster: ("kubeconfig", "registries"),
     FilesSession: ("token",),
     Connection: ("keys",),
     AlertRoute: ("address", "secret"),

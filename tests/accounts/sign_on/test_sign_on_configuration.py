@@ -58,7 +58,10 @@ def test_plain_http_is_for_this_machine_itself(issuer: str) -> None:
 
 def test_groups_give_roles_the_strongest_first() -> None:
     grants = list(
-        read_grants("a=vision:viewer, b=vision:owner,\n c=vision:member , /x/y=speech:member, root=admin,")
+        read_grants(
+            "a=vision:viewer, b=vision:owner,\n c=vision:member , /x/y=speech:member, root=admin,",
+            "BERTH_OIDC_GROUPS",
+        )
     )
     assert grants[0] == Grant("a", "viewer", "vision")
     assert wanted_roles(frozenset("abc"), grants) == {"vision": "owner"}

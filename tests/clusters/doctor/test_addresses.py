@@ -73,6 +73,13 @@ class TestAddresses:
         assert [finding.level for finding in found] == ["warn"] * bool(shared)
         assert all(f"for all of {shared}." in finding.hint for finding in found)
 
+    def test_jupyter_in_clear_text_is_a_warning(self, settings: Any) -> None:
+        found = {}
+        for settings.WORKSPACE_DOMAIN in ("ws.example", ""):
+            told = said(addresses.addresses, Said(), exposure=Cluster.Exposure.LOAD_BALANCER)
+            found[settings.WORKSPACE_DOMAIN] = [text for _level, text, *_ in told if "clear text" in text]
+        assert [len(found[""]), len(found["ws.example"])] == [1, 0]
+
     def test_node_ports_need_a_domain_for_jupyter(self, settings: Any) -> None:
         for domain, level in (("ws.example", "ok"), ("", "warn")):
             settings.WORKSPACE_DOMAIN = domain

@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="disks of process pods need root here"),
 ]
-REFERENCE = "local/venv:1"
+REFERENCE = "docker.io/local/venv:1"
 PROCESSES = ("--pods", "process", "--image", f"{REFERENCE}={sys.prefix}")
 MIB = 2**20
 LARGE = 256 * MIB

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 
 from clusters.api import Api
 from jobs.cluster.keeper import Keeper
@@ -45,3 +46,19 @@ def test_a_job_that_is_over_is_looked_at_only_while_a_pod_of_it_runs(house: Cast
     other = drive(submitted(house, "late", ends=RUNS), in_phase("running"))
     Job.objects.filter(pk=other.pk).update(phase="succeeded")
     assert looked_at(house, other) == (False, True)
+
+
+MANY_OVER = """
+INSERT INTO jobs_job SELECT copy.* FROM jobs_job, generate_series(1, 2000) n, LATERAL jsonb_populate_record(
+    jobs_job, jsonb_build_object('id', gen_random_uuid(), 'name', n, 'phase', 'succeeded', 'dirty_since', NULL)
+) copy
+"""
+
+
+def test_the_clock_does_not_read_the_jobs_that_are_over(house: Cast) -> None:
+    submitted(house, ends=RUNS)
+    with connection.cursor() as cursor:
+        cursor.execute(MANY_OVER)
+        cursor.execute("ANALYZE jobs_job")
+    keeper = Keeper(house.cluster, listed(house.cluster, house.demo.namespace))
+    assert "job_unsettled" in keeper.unsettled().explain()

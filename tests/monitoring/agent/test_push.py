@@ -257,7 +257,7 @@ def test_the_token_goes_to_no_server_with_an_unknown_certificate(
     receiver.server.socket = context.wrap_socket(
         receiver.server.socket, server_side=True, do_handshake_on_connect=False
     )
-    portal = Portal(receiver.address.replace("http:", "https:"), token, str(tmp_path / "ca.pem"))
+    portal = Portal(receiver.address.replace("http:", "https:"), token, tmp_path / "ca.pem")
     pusher = Pusher(spool, portal, "gpu-1")
     spool.put(report(1))
     assert (pusher.push() == 0) is is_known

@@ -191,7 +191,7 @@ def test_a_silent_part_fires_and_one_that_starts_does_not(monkeypatch: pytest.Mo
 def test_every_code_of_ours_has_its_words() -> None:
     data = {
         "part": "worker", "minutes": 2, "pool": "a100", "kind": "Pod", "cluster": "Main", "what": "token",
-        "date": "2026-12-01", "name": "old", "days": 30,
+        "date": "2026-12-01", "name": "old", "days": 30, "leaving": 9, "people": 20,
     }  # fmt: skip
     with translation.override("en"):
         for code in words._LINES:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+from clusters.site import registries
 from monitoring.drift.compare import FENCES, Key, Row, State, drift, thing_of
 from monitoring.models import What
-from tests.monitoring.drift.objects import ID, NAMESPACE, body, fences, of_a_run, of_an_earlier_run
+from tests.monitoring.drift.objects import ID, NAMESPACE, body, entry, fences, of_a_run, of_an_earlier_run
 
 HOME = f"ws-{ID}-home"
 
@@ -28,6 +29,14 @@ def test_a_driver_claim_is_unwanted_once_no_pool_names_its_path() -> None:
     assert list(drift({}, {NAMESPACE: "demo"}, [claim], {"driver-p-1"})) == []
     (finding,) = drift({}, {NAMESPACE: "demo"}, [claim], {"driver-p-2"})
     assert finding.what == What.UNWANTED
+
+
+def test_sign_ons_to_registries_are_the_tenants_and_found_if_somebody_changed_them() -> None:
+    secret = body("Secret", registries.NAME, "")
+    assert found(State.RESTS, secret) == set()
+    made = entry("berth", {"f:type": {}, "f:metadata": {"f:labels": {}}})
+    secret["metadata"]["managedFields"] = [made, entry("kubectl", {"f:data": {"f:.dockerconfigjson": {}}})]
+    assert found(State.RESTS, secret) == {("changed", "Secret", registries.NAME)}
 
 
 def test_each_object_that_a_running_workspace_lacks_is_missing() -> None:

@@ -41,7 +41,7 @@ enforces = [
         reason="rules for pods need root here, slirp4netns and nft",
     ),
 ]
-REFERENCE = "local/venv:1"
+REFERENCE = "docker.io/local/venv:1"
 PROCESSES = ("--pods", "process", "--image", f"{REFERENCE}={sys.prefix}")
 
 

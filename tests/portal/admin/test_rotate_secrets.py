@@ -84,6 +84,7 @@ def test_no_module_encrypts_what_the_command_does_not_know() -> None:
         "accounts/sign_on/second_factor.py",
         "accounts/sign_on/waiting.py",  # in a session, for minutes
         "clusters/adding/kubeconfigs.py",
+        "clusters/site/registries.py",
         "jobs/runs/lifecycle.py",
         "jobs/submit.py",
         "monitoring/alerts/routes.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import httpx
@@ -169,6 +169,54 @@ def test_pages_are_asked_for_at_the_address_that_was_given() -> None:
     assert asyncio.run(names()) == ["3", "4"]
     page = "https://x/api/v1/jobs/?phase=failed&phase=running"
     assert asked == [page, f"{page}&cursor=c%3D1"] * 2
+
+
+class Pieces(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A large answer, which counts the pieces that it gave, and may break off."""
+
+    def __init__(self, count: int, breaks_off: bool = False) -> None:
+        self.count, self.breaks_off, self.given = count, breaks_off, 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for _ in range(self.count):
+            self.given += 1
+            yield b"x" * 1000
+        if self.breaks_off:
+            raise httpx.ReadError("broken off")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self:
+            yield piece
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_large_answer_is_read_in_pieces(kind: type[Any]) -> None:
+    def read(status: int, pieces: Pieces) -> int:
+        headers = {"Berth-Version": VERSION, "Content-Type": "application/x-tar"}
+        answer = httpx.MockTransport(lambda _request: httpx.Response(status, headers=headers, stream=pieces))
+        call, count = calls.class_launches_collect_create("1", {"folder": "hand-in"}), 0
+
+        async def read_along() -> int:
+            count = 0
+            async with kind("https://x", transport=answer) as berth, berth.stream(call) as response:
+                async for _piece in response.aiter_bytes():
+                    count += 1
+                    assert pieces.given == count, "no piece is taken before its turn"
+            return count
+
+        if kind is AsyncClient:
+            return asyncio.run(read_along())
+        with kind("https://x", transport=answer) as berth, berth.stream(call) as response:
+            for count, _piece in enumerate(response.iter_bytes(), 1):
+                assert pieces.given == count, "no piece is taken before its turn"
+        return count
+
+    assert read(200, Pieces(50)) == 50
+    with pytest.raises(Unreachable, match="broken off"):
+        read(200, Pieces(3, breaks_off=True))
+    with pytest.raises(Refused) as refused:
+        read(404, Pieces(1))
+    assert refused.value.status == 404
 
 
 @pytest.mark.parametrize(

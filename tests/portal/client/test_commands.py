@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from django.utils import timezone
 from typer.testing import CliRunner, Result
 
 from accounts.credentials import device_codes, tokens
@@ -23,6 +26,17 @@ from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
+Test = TypeVar("Test", bound=Callable[..., None])
+
+
+def runs(*commands: str) -> Callable[[Test], Test]:
+    """Mark a test that runs these commands with success: `tests/portal/parity` has a list of those that need one."""
+
+    def marked(test: Test) -> Test:
+        test.runs = commands  # type: ignore[attr-defined]
+        return test
+
+    return marked
 
 
 class Terminal:
@@ -30,6 +44,7 @@ class Terminal:
 
     def __init__(self, folder: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.address = folder, address
+        self.succeeded: list[str] = []
         for name in ("BERTH_URL", "BERTH_TOKEN"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
@@ -40,6 +55,8 @@ class Terminal:
     def __call__(self, *arguments: str, code: int = 0, **options: Any) -> Result:
         result = self.runner.invoke(app, arguments, **options)
         assert result.exit_code == code, (arguments, result.output, result.exception)
+        if code == 0:
+            self.succeeded.append(" ".join(arguments))
         return result
 
     def json(self, *arguments: str, **options: Any) -> Any:
@@ -58,8 +75,13 @@ def cast(transactional_db: None) -> Cast:
 
 
 @pytest.fixture
-def terminal(tmp_path: Path, live_server: Any, monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    return Terminal(tmp_path, live_server.url, monkeypatch)
+def terminal(
+    tmp_path: Path, live_server: Any, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Terminal]:
+    made = Terminal(tmp_path, live_server.url, monkeypatch)
+    yield made
+    for command in getattr(request.function, "runs", ()):
+        assert any(f"{line} ".startswith(f"{command} ") for line in made.succeeded), command
 
 
 def test_a_token_is_checked_stored_for_its_user_alone_and_forgotten(
@@ -100,6 +122,7 @@ def test_a_code_that_is_confirmed_in_the_browser_signs_in(
     assert not APIToken.objects.filter(revoked_at=None).exists()
 
 
+@runs("launch", "stop", "start")
 def test_a_workspace_is_launched_listed_changed_and_stopped(terminal: Terminal, cast: Cast) -> None:
     terminal.signs_in(cast)
     assert "a100-1" in terminal("launch", "exp-1", code=2).stderr  # which size
@@ -119,15 +142,19 @@ def test_a_workspace_is_launched_listed_changed_and_stopped(terminal: Terminal, 
     assert terminal("usage", "--by", "pool", "--from", "2026-11-01").stdout.startswith("total\t0.0\t")
     assert terminal.json("stop", "exp-1")["desired"] == "stopped"
     terminal("stop", "exp-2", code=5)
+    assert terminal.json("start", "exp-1", "--no-wait")["desired"] == "running"
     assert terminal.json("ls", "--phase", "ready") == []
 
 
+@runs("extend")
 def test_a_name_is_ones_own_and_others_take_an_id(terminal: Terminal, cast: Cast) -> None:
-    mine, theirs = make_workspace(cast, cast.alice), make_workspace(cast, cast.bob)
+    end = timezone.now() + timedelta(minutes=5)
+    mine, theirs = make_workspace(cast, cast.alice, stops_at=end), make_workspace(cast, cast.bob)
     other, job = make_workspace(cast, cast.bob, name="other"), make_job(cast, cast.bob, name="train")
     terminal.signs_in(cast)
     assert str(other.pk) in terminal("stop", "other", code=5).stderr
     assert str(job.pk) in terminal("jobs", "cancel", "train", code=5).stderr
+    assert terminal.json("extend", "exp-1", "--minutes", "30")["stops_at"] > end.isoformat()
     assert terminal.json("stop", "exp-1")["id"] == str(mine.pk)
     assert terminal.json("stop", str(theirs.pk))["id"] == str(theirs.pk)
 
@@ -149,6 +176,7 @@ def test_a_log_shows_its_last_lines_or_all(terminal: Terminal, cast: Cast) -> No
     assert everything == [f"line {number}" for number in range(700)]
 
 
+@runs("jobs submit", "jobs cancel")
 def test_a_job_is_submitted_listed_and_cancelled(terminal: Terminal, cast: Cast) -> None:
     terminal.signs_in(cast)
     command = ("jobs", "submit", "train", "--flavor", "a100-1", "--retries", "1", "--", "python", "-c", "1")
@@ -160,6 +188,7 @@ def test_a_job_is_submitted_listed_and_cancelled(terminal: Terminal, cast: Cast)
     assert terminal.json("jobs", "cancel", "train")["phase"] in ("cancelling", "cancelled")
 
 
+@runs("configuration apply")
 def test_the_configuration_is_printed_compared_and_applied(terminal: Terminal, cast: Cast) -> None:
     terminal.signs_in(cast, "admin")
     file = terminal.folder / "berth.yaml"
@@ -177,6 +206,7 @@ def test_the_configuration_is_printed_compared_and_applied(terminal: Terminal, c
     assert json.loads(wrong.stderr)["error"]["code"] == "configuration_invalid"
 
 
+@runs("keys add")
 def test_ssh_knows_the_way_and_the_host_keys(
     terminal: Terminal, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

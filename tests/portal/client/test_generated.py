@@ -61,6 +61,22 @@ def test_types_follow_the_schema(generate: ModuleType) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("method", "summary", "doc"),
+    [
+        ("get", "One job", "Return one job"),
+        ("get", "GPU-hours used", "Return GPU-hours used"),
+        ("get", "Download a file", "Download a file"),
+        ("post", "A ticket", "Return a ticket"),
+        ("post", "Cancel a job", "Cancel a job"),
+    ],
+)
+def test_what_a_call_does_begins_with_a_verb(
+    generate: ModuleType, method: str, summary: str, doc: str
+) -> None:
+    assert generate.with_a_verb(method, summary) == doc
+
+
 def test_server_and_client_have_one_version() -> None:
     versions = [
         tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]["version"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from berth import Client
+from berth import VERSION, Client
 from berth.cli import sites, ssh
 from berth.cli.main import app
 
@@ -82,6 +83,22 @@ def test_a_private_key_never_leaves(run: Run, tmp_path: Path, asked: list[httpx.
         file.write_text(text)
         assert run("keys", "add", str(file)).exit_code == 2
     assert asked == []
+
+
+def test_an_archive_is_printed_as_it_comes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[int] = []
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(3):
+            printed.append(sys.stdout.buffer.tell())
+            yield b"\xff" * 1000
+
+    headers = {"Berth-Version": VERSION, "Content-Type": "application/x-tar"}
+    berth = httpx.MockTransport(lambda _request: httpx.Response(200, headers=headers, content=pieces()))
+    monkeypatch.setattr(sites, "Client", partial(Client, transport=berth))
+    monkeypatch.setenv("BERTH_TOKEN", "brt_x")
+    result = run("api", "POST", "class-launches/1/collect/", '{"folder": "hand-in"}')
+    assert (result.exit_code, printed, result.stdout_bytes) == (0, [0, 1000, 2000], b"\xff" * 3000)
 
 
 def test_ctrl_c_at_a_question_ends_as_everywhere(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

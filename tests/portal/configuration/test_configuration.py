@@ -11,6 +11,7 @@ from django.test import Client
 
 from accounts.models import AuditEntry, Membership, Tenant, User
 from clusters.models import Cluster
+from clusters.site import registries
 from monitoring.models import IdlePolicy
 from portal.configuration.kinds import KINDS
 from quotas.models import Budget, Flavor, Pool, Quota, TenantLimit
@@ -201,6 +202,32 @@ def test_a_cluster_s_kubeconfig_is_kept_and_never_in_the_file(
     [changed] = done(client, far % "env:BERTH_KUBECONFIG_FAR")["changed"]
     assert list(changed["fields"]) == ["kubeconfig"]
     assert Cluster.objects.get(slug="far").kubeconfig != sealed
+
+
+def test_passwords_of_registries_are_kept_and_never_in_the_file(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(password: str) -> str:
+        entry = f"{{host: registry.example, username: robot, password: {password}}}"
+        return f"clusters: [{{slug: main, registries: [{entry}]}}]"
+
+    assert "secret" in str(faults(client, of("hush")))
+    assert list(faults(client, of("kept"))) == list(faults(client, of("'env:PATH'"))) == ["line 1"]
+    monkeypatch.setenv("BERTH_REGISTRY_LAB", "very-secret")
+    done(client, of("env:BERTH_REGISTRY_LAB"))
+    [one] = registries.sign_ons(Cluster.objects.get(slug="main"))
+    assert (one.host, one.username, one.password) == ("registry.example", "robot", "very-secret")
+    assert "very-secret" not in exported(client)
+    assert not done(client, of("env:BERTH_REGISTRY_LAB"))["changed"]
+    assert not done(client, exported(client))["changed"]
+    monkeypatch.setenv("BERTH_REGISTRY_LAB", "another")
+    [changed] = done(client, of("env:BERTH_REGISTRY_LAB"))["changed"]
+    assert list(changed["fields"]) == ["registries"] and "another" not in str(changed)
+    body = {"registries": [{"host": "registry.example", "username": "robot", "password": "by-rest"}]}
+    answer = client.patch("/api/v1/clusters/main/", body, content_type="application/json")
+    assert answer.status_code == 200
+    assert answer.json()["registries"] == [body["registries"][0] | {"password": "kept"}]
+    assert registries.sign_ons(Cluster.objects.get(slug="main"))[0].password == "by-rest"
 
 
 def test_what_is_in_use_is_not_deleted(cast: Cast, client: Client) -> None:

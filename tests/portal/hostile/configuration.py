@@ -15,6 +15,7 @@ POOL = {"slug": "p", "name": "P", "cluster": "main"}
 FLAVOR = {"slug": "f", "name": "F", "pool": "a100", "cpu": 1, "memory_mib": 1024}
 QUOTA = {"tenant": "demo", "pool": "a100"}
 TENANT = {"slug": "third", "name": "Third"}
+SIGN_ON = {"host": "registry.example", "username": "robot", "password": "x"}
 FAR = {"slug": "far", "name": "Far", "connection": "pasted"}
 
 CONFIGURATION: list[tuple[str, str, Any]] = [
@@ -44,6 +45,11 @@ CONFIGURATION: list[tuple[str, str, Any]] = [
         {}, {"kubeconfig": "kept"}, {"kubeconfig": "env:PATH"}, {"kubeconfig": "env:BERTH_KUBECONFIG_NO"},
         {"kubeconfig": "apiVersion: v1"}, {"kubeconfig": 7}, {"connection": "telnet"}, {"pod_cidrs": ["10"]},
         {"connection": "kubeconfig"}, {"pod_cidrs": "10.0.0.0/8"}, {"http_proxy": "http://a:b@c"}, {"version": "1"},
+        {"registries": "x"}, {"registries": [{"host": "a.example"}]}, {"registries": [SIGN_ON | {"password": "\0"}]},
+        {"registries": [SIGN_ON | {"password": "env:PATH"}]}, {"registries": [SIGN_ON | {"host": "a b"}]},
+        {"registries": [SIGN_ON] * 51}, {"registries": [SIGN_ON | {"host": "http://a.example"}]},
+        {"pod_environment": "PATH=/x"}, {"pod_environment": "no"}, {"trusted_certificates": "x"},
+        {"trusted_certificates": "-----BEGIN PRIVATE KEY-----"}, {"pod_environment": "A=" + "x" * 9000},
         {"files_uid": 0}, {"home_mib": -1}, {"shared_classes": [7]}, {"without_isolation": "yes, please"},
     )),
     *(put({"people": [{"username": "eve"} | change]}) for change in of(

@@ -12,9 +12,13 @@ PAGE = Path(__file__).parents[3] / "docs" / "development" / "parity.md"
 HEAD = """# What pages do, by the API and by `berth`
 
 Written by `python -m tests.portal.parity.table`; a test compares it with the URL map. Every address whose form changes
-something is here, with the requests of the [API](../api.md) that do the same, and the command of `berth`. The test sees
-that requests and commands exist, not what they do. `berth api` sends any request with a JSON body, or with none; where
-“–” is beside a request, bytes are sent, as by `curl --data-binary`. A page without a request says why.
+something is here, with the requests of the [API](../api.md) that do the same, and the command of `berth`. `berth api`
+sends any request with a JSON body, or with none; where “–” is beside a request, bytes are sent, as by
+`curl --data-binary`. A page without a request says why.
+
+Each request of each row has an example in `tests/portal/parity/examples/`: a test sends it to a Berth over HTTP, by
+`berth api` or as bytes, and then looks at what it did. Each other command is run by a test in
+`tests/portal/client/test_commands.py`. A row without its example fails, and so does an example without its row.
 """
 
 
@@ -35,6 +39,11 @@ def without(why: str) -> Row:
     return Row(why=why)
 
 
+MEMBERS = (
+    "POST tenants/<slug:slug>/members/", "PATCH tenants/<slug:slug>/members/<username:username>/",
+    "DELETE tenants/<slug:slug>/members/<username:username>/",
+)  # fmt: skip
+LOG_LIMITS = ("POST log-limits/", "PATCH log-limits/<slug:slug>/", "DELETE log-limits/<slug:slug>/")
 BROWSER = without("It is about the browser's own session.")
 SECRETS = without("A token must not change how its person signs in.")
 GUIDE = without(
@@ -76,6 +85,7 @@ PAGES: dict[str, Row] = {
     "sign-out/": BROWSER,
     "profile/": without("It is a page to read; its forms have addresses of their own."),
     "profile/connect/": SECRETS,
+    "profile/connect-directory/": SECRETS,
     "profile/password/": SECRETS,
     "profile/second-factor/": SECRETS,
     "profile/second-factor/recovery-codes/": SECRETS,
@@ -166,11 +176,12 @@ PAGES: dict[str, Row] = {
 
 
 
-def configured(request: str) -> Row:
-    """One object by its own address, or many by a file."""
-    return by(request, "PUT configuration/", berth="berth configuration apply")
+def configured(request: str, *more: str) -> Row:
+    """One object by its own address, or many by a file. `more`: what else its page does."""
+    return by(request, "PUT configuration/", *more, berth=f"berth configuration apply{', api' if more else ''}")
 
 
+DOCTOR = by("GET clusters/<slug:cluster>/doctor/")
 IDLE = by("PUT configuration/", berth="berth configuration apply")
 # Of a model in the admin: add, change, delete, the addresses of its page, and its actions; see PREVIEWED, too.
 ADMIN: dict[str, Row] = {
@@ -179,21 +190,23 @@ ADMIN: dict[str, Row] = {
     "accounts.announcement delete": by("DELETE announcements/<uuid:id>/"),
     "accounts.announcement end": by("DELETE announcements/<uuid:id>/"),
     "accounts.user add": by("POST people/"),
-    "accounts.user change": by("PATCH people/<username:username>/", "POST people/<username:username>/password/"),
+    "accounts.user change": by(
+        "PATCH people/<username:username>/", "POST people/<username:username>/password/", *MEMBERS
+    ),
     "accounts.user delete": by("DELETE people/<username:username>/"),
     "accounts.user deactivate": by("PATCH people/<username:username>/"),
     "accounts.user reactivate": by("PATCH people/<username:username>/"),
     "accounts.user reset_second_factor": by("POST people/<username:username>/reset-second-factor/"),
     "accounts.user accounts_user_import": by("POST people/", "POST tenants/<slug:slug>/members/"),
     "accounts.tenant add": configured("POST tenants/"),
-    "accounts.tenant change": configured("PATCH tenants/<slug:slug>/"),
+    "accounts.tenant change": configured("PATCH tenants/<slug:slug>/", *LOG_LIMITS, *MEMBERS),
     "accounts.tenant delete": configured("DELETE tenants/<slug:slug>/"),
     "clusters.cluster add": configured("POST clusters/"),
     "clusters.cluster change": configured("PATCH clusters/<slug:cluster>/"),
     "clusters.cluster delete": configured("DELETE clusters/<slug:cluster>/"),
-    "clusters.cluster test_connection": without("`manage.py doctor` has the same checks; it changes nothing."),
-    "clusters.cluster clusters_cluster_test": without("`manage.py doctor` has the same checks; it changes nothing."),
-    "clusters.cluster clusters_cluster_doctor": without("`manage.py doctor` has the same checks; it changes nothing."),
+    "clusters.cluster test_connection": DOCTOR,
+    "clusters.cluster clusters_cluster_test": DOCTOR,
+    "clusters.cluster clusters_cluster_doctor": DOCTOR,
     "clusters.cluster clusters_cluster_prove": by("POST clusters/<slug:cluster>/prove/"),
     "clusters.node cordon": by("POST nodes/<str:name>/cordon/"),
     "clusters.node uncordon": by("POST nodes/<str:name>/uncordon/"),
@@ -218,7 +231,7 @@ ADMIN: dict[str, Row] = {
     "monitoring.validation monitoring_validation_begin": by(f"POST {NODE_ROWS}"),
     "quotas.booking cancel": by("DELETE bookings/<uuid:id>/"),
     "quotas.budget add": configured("POST budgets/"),
-    "quotas.budget change": by("PATCH budgets/<slug:slug>/", "POST budget-hours/"),
+    "quotas.budget change": configured("PATCH budgets/<slug:slug>/", "POST budget-hours/"),
     "quotas.budget delete": configured("DELETE budgets/<slug:slug>/"),
     "quotas.flavor add": configured("POST flavors/"),
     "quotas.flavor change": configured("PATCH flavors/<slug:flavor>/"),
@@ -255,11 +268,21 @@ PREVIEWED = (
 # fmt: on
 
 
+def by_name() -> dict[str, Row]:
+    """All rows: addresses of pages, then what the admin does, by name."""
+    admin = ADMIN | {name: by(f"POST admin-actions/{name.replace(' ', '/')}/") for name in PREVIEWED}
+    return PAGES | dict(sorted(admin.items()))
+
+
 def rows() -> dict[str, Row]:
     """All rows of the page: addresses as people know them, then the admin's."""
-    admin = ADMIN | {name: by(f"POST admin-actions/{name.replace(' ', '/')}/") for name in PREVIEWED}
-    pages = {f"/{name}": row for name, row in PAGES.items()}
-    return pages | {f"/admin/ {name}": row for name, row in sorted(admin.items())}
+    return {f"{'/' if name in PAGES else '/admin/ '}{name}": row for name, row in by_name().items()}
+
+
+def commands() -> set[str]:
+    """Commands of `berth` that rows name, without `berth` itself."""
+    named = {row.berth.removeprefix("berth ") for row in by_name().values() if row.requests and row.berth}
+    return {command for names in named for command in names.split(", ")}
 
 
 def text() -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +19,11 @@ from portal.admin.api import actions
 from tests.portal.addresses import ALL
 from tests.portal.isolation import NOWHERE
 from tests.portal.parity import table
+from tests.portal.parity.book import all_examples
 from tests.shared.clients import browser
 
 OF_DJANGO = ("_changelist", "_add", "_change", "_history", "_delete", "_autocomplete", "_password_change")
+COMMANDS = Path(__file__).parents[1] / "client" / "test_commands.py"
 API = {address.name.removeprefix("api/v1/"): address.methods for address in ALL if "api/v1/" in address.name}
 
 
@@ -57,12 +61,24 @@ def test_every_request_of_the_table_is_one_of_the_api() -> None:
 
 
 def test_every_command_of_the_table_is_one_of_berth() -> None:
-    for command in {row.berth for row in table.rows().values() if row.berth}:
-        for names in command.removeprefix("berth ").split(", "):
-            group: Any = get_command(app)
-            for name in names.split():
-                group = group.commands.get(name)
-                assert group is not None, command
+    for names in table.commands():
+        group: Any = get_command(app)
+        for name in names.split():
+            group = group.commands.get(name)
+            assert group is not None, names
+
+
+def test_every_request_of_every_row_has_one_example() -> None:
+    wanted = {(name, one) for name, row in table.by_name().items() for one in row.requests}
+    found = Counter((name, one.request) for one in all_examples() for name in one.rows)
+    assert wanted - set(found) == set(), "write an example: tests/portal/parity/book.py says how"
+    assert set(found) - wanted == set(), "examples of nothing that is in the table"
+    assert [pair for pair, count in found.items() if count > 1] == []
+
+
+def test_every_command_of_the_table_is_run_by_a_test() -> None:
+    marks = re.findall(r"(?m)^@runs\((.*)\)$", COMMANDS.read_text())
+    assert {*re.findall(r'"(.+?)"', " ".join(marks)), "api"} == table.commands()
 
 
 def test_the_page_about_it_is_written_from_the_table() -> None:

@@ -48,7 +48,7 @@ def test_a_booking_has_the_shape_of_the_contract(stage: Stage) -> None:
     assert answer.status_code == 201, answer.content
     shape = answer.json()
     times = {"from": f"{soon(24):%Y-%m-%dT%H:%M:%SZ}", "to": f"{soon(26):%Y-%m-%dT%H:%M:%SZ}"}
-    state = {"gpus_each": 1, "created_by": "alice", "state": "upcoming"}
+    state = {"gpus_each": 1, "created_by": "alice", "state": "upcoming", "images_warm": []}
     assert shape == {"id": str(Booking.objects.get().pk), **body(), **times, **state}
     assert script(stage.cast.victor, Scope.READ).get(f"{URL}{shape['id']}/").json() == shape
 

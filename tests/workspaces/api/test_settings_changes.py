@@ -67,7 +67,7 @@ def test_what_runs_keeps_what_it_began_with_and_a_restart_takes_the_change_up(ca
 
     restarted(play)
     assert play.claim().units == claim
-    assert play.pod()["spec"]["containers"][0]["image"] == "example/other:2"
+    assert play.pod()["spec"]["containers"][0]["image"] == "docker.io/example/other:2"
     assert "OLD" not in variables(play) and variables(play)["NEW"] == "2"
     there = secret_of(play)
     assert "GONE" not in there and (there["KEPT"], there["MORE"]) == ("a", HUSH)

@@ -91,6 +91,22 @@ def test_pull_secrets_are_those_of_the_cluster_and_of_the_pool() -> None:
     row.pool.image_pull_secrets = ["ngc", "registry"]
     names = [secret["name"] for secret in pod.spec(wanted(row), "start")["imagePullSecrets"]]
     assert names == ["registry", "mirror", "ngc"]
+    row.pool.cluster.registries = "sealed"
+    assert pod.spec(wanted(row), "start")["imagePullSecrets"][0] == {"name": "berth-registries"}
+
+
+def test_what_the_site_sets_comes_before_what_berth_and_the_person_set() -> None:
+    row = workspace(env={"https_proxy": "", "PIP_INDEX_URL": "https://mine.lab"})
+    before = manifests.start_files(wanted(row))
+    row.pool.cluster.pod_environment = "PIP_INDEX_URL=https://mirror.lab\r\nHTTPS_PROXY=http://proxy.lab\r\n\r\nHF_ENDPOINT=https://hf.lab/?a=b\nSHELL=x"
+    env = environment(row)
+    assert (env["PIP_INDEX_URL"], env["HF_ENDPOINT"]) == ("https://mine.lab", "https://hf.lab/?a=b")
+    assert "HTTPS_PROXY" not in env and env["SHELL"] != "x"
+    assert manifests.start_files(wanted(row)) == before
+    row.pool.cluster.trusted_certificates = "one\r\ntwo"
+    after = manifests.start_files(wanted(row))
+    assert after["data"] == before["data"] | {"certificates.pem": "one\ntwo\n"}
+    assert after["metadata"]["name"] != before["metadata"]["name"]
 
 
 def test_secret_values_are_only_in_the_secret() -> None:

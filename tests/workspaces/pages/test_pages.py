@@ -124,6 +124,7 @@ def test_with_the_jump_the_page_offers_a_name_that_stays_and_its_file(cast: Cast
 def test_without_the_gateway_jupyter_opens_at_its_own_address(cast: Cast, settings: Any) -> None:
     settings.WORKSPACE_DOMAIN = ""
     workspace = make_workspace(cast, cast.bob)
+    assert 'id="in-clear-text"' in browser(cast.bob).get(f"/workspaces/{workspace.pk}/").content.decode()
     answer = browser(cast.bob).get(f"/workspaces/{workspace.pk}/open/")
     assert re.fullmatch(r"http://127\.0\.1\.5:8888/login\?next=%2Flab&token=.+", answer["Location"])
 

@@ -12,6 +12,7 @@ import ssl
 import time
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -130,14 +131,23 @@ def answer_of(call: Call[Answer], response: httpx.Response) -> Answer:
         raise refusal(response)
     if not response.content and call.method != "GET":
         return cast(Answer, None)
-    if response.headers.get("Content-Type", "").startswith("application/json"):
+    if is_json(response):
         try:
             return cast(Answer, response.json())
         except ValueError:
             raise refusal(response) from None
-    if "Berth-Version" not in response.headers:  # a sign-in page of a network, or another site
+    if is_foreign(response):
         raise refusal(response)
     return cast(Answer, response.text if response.charset_encoding else response.content)
+
+
+def is_json(response: httpx.Response) -> bool:
+    return bool(response.headers.get("Content-Type", "").startswith("application/json"))
+
+
+def is_foreign(response: httpx.Response) -> bool:
+    """Return True for a sign-in page of a network, or another site."""
+    return "Berth-Version" not in response.headers
 
 
 def check_version(server: str | None) -> None:
@@ -190,16 +200,38 @@ class Client:
 
         Raise Refused, or Unreachable.
         """
+        return answer_of(call, self._sent(call, key, stream=False))
+
+    @contextmanager
+    def stream(self, call: Call[Any], *, key: str | None = None) -> Iterator[httpx.Response]:
+        """Send a call, and open its answer before its content is there: `iter_bytes()` reads a large one in pieces.
+
+        Raise Refused, or Unreachable: also while it is read. What came until then is no whole file.
+        """
+        response = self._sent(call, key, stream=True)
+        try:
+            if not response.is_success or is_foreign(response):
+                response.read()
+                answer_of(call, response)
+            check_version(response.headers.get("Berth-Version"))
+            yield response
+        except httpx.TransportError as error:
+            raise gave_up(response.url, error) from None
+        finally:
+            response.close()
+
+    def _sent(self, call: Call[Any], key: str | None, *, stream: bool) -> httpx.Response:
         request = self.http.build_request(**arguments(call, key))
         tries = Tries(call, request, key, self.patience)
         while True:
             try:
-                response = self.http.send(request)
+                response = self.http.send(request, stream=stream)
+                if response.status_code not in COME_BACK:
+                    return response
+                response.read()
             except httpx.TransportError as error:
                 pause = tries.pause_after(error)
             else:
-                if response.status_code not in COME_BACK:
-                    return answer_of(call, response)
                 pause = tries.pause_after(response)
             time.sleep(pause)
 
@@ -233,16 +265,34 @@ class AsyncClient:
         await self.http.aclose()
 
     async def send(self, call: Call[Answer], *, key: str | None = None) -> Answer:
+        return answer_of(call, await self._sent(call, key, stream=False))
+
+    @asynccontextmanager
+    async def stream(self, call: Call[Any], *, key: str | None = None) -> AsyncIterator[httpx.Response]:
+        response = await self._sent(call, key, stream=True)
+        try:
+            if not response.is_success or is_foreign(response):
+                await response.aread()
+                answer_of(call, response)
+            check_version(response.headers.get("Berth-Version"))
+            yield response
+        except httpx.TransportError as error:
+            raise gave_up(response.url, error) from None
+        finally:
+            await response.aclose()
+
+    async def _sent(self, call: Call[Any], key: str | None, *, stream: bool) -> httpx.Response:
         request = self.http.build_request(**arguments(call, key))
         tries = Tries(call, request, key, self.patience)
         while True:
             try:
-                response = await self.http.send(request)
+                response = await self.http.send(request, stream=stream)
+                if response.status_code not in COME_BACK:
+                    return response
+                await response.aread()
             except httpx.TransportError as error:
                 pause = tries.pause_after(error)
             else:
-                if response.status_code not in COME_BACK:
-                    return answer_of(call, response)
                 pause = tries.pause_after(response)
             await asyncio.sleep(pause)
 

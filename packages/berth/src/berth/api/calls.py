@@ -41,6 +41,7 @@ from .shapes import (
     DeviceTokenBody,
     DeviceTokenShape,
     DifferenceShape,
+    DoctorShape,
     DrainBody,
     DuplicateBody,
     EffectsShape,
@@ -152,7 +153,7 @@ from .shapes import (
 
 
 def admin_actions_retrieve() -> Call[ActionsShape]:
-    """Actions of the admin's lists (admins)."""
+    """Return actions of the admin's lists (admins)."""
     return Call("GET", "admin-actions/")
 
 
@@ -168,7 +169,7 @@ class AgentTokensListQuery(TypedDict, total=False):
 
 
 def agent_tokens_list(**query: Unpack[AgentTokensListQuery]) -> Call[Page[AgentTokenShape]]:
-    """Tokens of nodes' agents (admins)."""
+    """Return tokens of nodes' agents (admins)."""
     return Call("GET", "agent-tokens/", query=query)
 
 
@@ -198,7 +199,7 @@ class AlertRoutesListQuery(TypedDict, total=False):
 
 
 def alert_routes_list(**query: Unpack[AlertRoutesListQuery]) -> Call[Page[RouteShape]]:
-    """Routes by which alerts are sent."""
+    """Return routes by which alerts are sent."""
     return Call("GET", "alert-routes/", query=query)
 
 
@@ -225,7 +226,7 @@ class AlertRoutesDeliveriesListQuery(TypedDict, total=False):
 def alert_routes_deliveries_list(
     id: str, **query: Unpack[AlertRoutesDeliveriesListQuery]
 ) -> Call[Page[DeliveryShape]]:
-    """Messages by an alert route."""
+    """Return messages by an alert route."""
     return Call("GET", f"alert-routes/{place(id)}/deliveries/", query=query)
 
 
@@ -244,12 +245,12 @@ class AlertsListQuery(TypedDict, total=False):
 
 
 def alerts_list(**query: Unpack[AlertsListQuery]) -> Call[Page[AlertShape]]:
-    """Alerts: what is wrong, grouped."""
+    """Return alerts: what is wrong, grouped."""
     return Call("GET", "alerts/", query=query)
 
 
 def alerts_retrieve(id: str) -> Call[AlertShape]:
-    """An alert."""
+    """Return an alert."""
     return Call("GET", f"alerts/{place(id)}/")
 
 
@@ -264,7 +265,7 @@ class AlertsDeliveriesListQuery(TypedDict, total=False):
 
 
 def alerts_deliveries_list(id: str, **query: Unpack[AlertsDeliveriesListQuery]) -> Call[Page[DeliveryShape]]:
-    """Messages about an alert."""
+    """Return messages about an alert."""
     return Call("GET", f"alerts/{place(id)}/deliveries/", query=query)
 
 
@@ -274,7 +275,7 @@ class AlertsMembersListQuery(TypedDict, total=False):
 
 
 def alerts_members_list(id: str, **query: Unpack[AlertsMembersListQuery]) -> Call[Page[AlertMemberShape]]:
-    """What an alert consists of."""
+    """Return what an alert consists of."""
     return Call("GET", f"alerts/{place(id)}/members/", query=query)
 
 
@@ -296,7 +297,7 @@ class AnnouncementsListQuery(TypedDict, total=False):
 
 
 def announcements_list(**query: Unpack[AnnouncementsListQuery]) -> Call[Page[AnnouncementShape]]:
-    """Announcements that are shown now, and maintenance."""
+    """Return announcements that are shown now, and maintenance."""
     return Call("GET", "announcements/", query=query)
 
 
@@ -331,7 +332,7 @@ class AuditListQuery(TypedDict, total=False):
 
 
 def audit_list(**query: Unpack[AuditListQuery]) -> Call[Page[AuditShape]]:
-    """Changes and refused attempts (owners: their tenants; admins: all)."""
+    """Return changes and refused attempts (owners: their tenants; admins: all)."""
     return Call("GET", "audit/", query=query)
 
 
@@ -352,7 +353,7 @@ BookingsListQuery = TypedDict(
 
 
 def bookings_list(**query: Unpack[BookingsListQuery]) -> Call[Page[BookingShape]]:
-    """When GPUs are booked."""
+    """Return when GPUs are booked."""
     return Call("GET", "bookings/", query=query)
 
 
@@ -362,7 +363,7 @@ def bookings_create(body: BookingBody) -> Call[BookingShape]:
 
 
 def bookings_retrieve(id: str) -> Call[BookingShape]:
-    """One booking of a tenant of yours."""
+    """Return one booking of a tenant of yours."""
     return Call("GET", f"bookings/{place(id)}/")
 
 
@@ -390,7 +391,7 @@ class BudgetsListQuery(TypedDict, total=False):
 
 
 def budgets_list(**query: Unpack[BudgetsListQuery]) -> Call[Page[BudgetShape]]:
-    """Budgets of GPU-hours this month: your tenants' and your own. Owners also see their people's."""
+    """Return budgets of GPU-hours this month: your tenants' and your own. Owners also see their people's."""
     return Call("GET", "budgets/", query=query)
 
 
@@ -400,7 +401,7 @@ def budgets_create(body: BudgetSettings) -> Call[BudgetSettings]:
 
 
 def budgets_retrieve(slug: str) -> Call[BudgetSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"budgets/{place(slug)}/")
 
 
@@ -415,7 +416,7 @@ def budgets_destroy(slug: str) -> Call[None]:
 
 
 def budgets_of_person_retrieve(slug: str, username: str) -> Call[BudgetSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"budgets/{place(slug)}/{place(username)}/")
 
 
@@ -441,7 +442,7 @@ class ClassLaunchesListQuery(TypedDict, total=False):
 
 
 def class_launches_list(**query: Unpack[ClassLaunchesListQuery]) -> Call[Page[ClassShape]]:
-    """Class launches of the tenants that you own."""
+    """Return class launches of the tenants that you own."""
     return Call("GET", "class-launches/", query=query)
 
 
@@ -451,7 +452,7 @@ def class_launches_create(body: ClassBody) -> Call[ClassWithPeopleShape]:
 
 
 def class_launches_retrieve(id: str) -> Call[ClassWithPeopleShape]:
-    """One class launch, with a line per person."""
+    """Return one class launch, with a line per person."""
     return Call("GET", f"class-launches/{place(id)}/")
 
 
@@ -461,7 +462,7 @@ def class_launches_destroy(id: str) -> Call[None]:
 
 
 def class_launches_collect_create(id: str, body: CollectBody) -> Call[bytes]:
-    """A folder of each person's home, as one tar archive."""
+    """Return a folder of each person's home, as one tar archive."""
     return Call("POST", f"class-launches/{place(id)}/collect/", body=body)
 
 
@@ -484,7 +485,7 @@ class ClustersListQuery(TypedDict, total=False):
 
 
 def clusters_list(**query: Unpack[ClustersListQuery]) -> Call[Page[ClusterShape]]:
-    """The clusters (admins)."""
+    """Return the clusters (admins)."""
     return Call("GET", "clusters/", query=query)
 
 
@@ -494,7 +495,7 @@ def clusters_create(body: ClusterSettings) -> Call[ClusterSettings]:
 
 
 def clusters_retrieve(cluster: str) -> Call[ClusterSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"clusters/{place(cluster)}/")
 
 
@@ -508,13 +509,18 @@ def clusters_destroy(cluster: str) -> Call[None]:
     return Call("DELETE", f"clusters/{place(cluster)}/")
 
 
+def clusters_doctor_retrieve(cluster: str) -> Call[DoctorShape]:
+    """Return what doctor finds in the cluster now (admins)."""
+    return Call("GET", f"clusters/{place(cluster)}/doctor/")
+
+
 def clusters_prove_create(cluster: str) -> Call[None]:
     """Prove that the cluster keeps tenants apart; doctor shows the result (admins)."""
     return Call("POST", f"clusters/{place(cluster)}/prove/")
 
 
 def configuration_retrieve() -> Call[str]:
-    """What admins configure, as YAML, without secrets (admins)."""
+    """Return what admins configure, as YAML, without secrets (admins)."""
     return Call("GET", "configuration/")
 
 
@@ -538,7 +544,7 @@ class ConnectionsListQuery(TypedDict, total=False):
 
 
 def connections_list(**query: Unpack[ConnectionsListQuery]) -> Call[Page[ConnectionShape]]:
-    """Your connections to buckets."""
+    """Return your connections to buckets."""
     return Call("GET", "connections/", query=query)
 
 
@@ -548,7 +554,7 @@ def connections_create(body: ConnectionBody) -> Call[ConnectionShape]:
 
 
 def connections_retrieve(id: str) -> Call[ConnectionShape]:
-    """One connection."""
+    """Return one connection."""
     return Call("GET", f"connections/{place(id)}/")
 
 
@@ -570,7 +576,7 @@ def device_code_create(body: NewDeviceCode) -> Call[DeviceCodeShape]:
 
 
 def device_token_create(body: DeviceTokenBody) -> Call[DeviceTokenShape]:
-    """The token of a terminal, once a person has confirmed its code."""
+    """Return the token of a terminal, once a person has confirmed its code."""
     return Call("POST", "device/token/", body=body)
 
 
@@ -584,7 +590,7 @@ class DriftListQuery(TypedDict, total=False):
 
 
 def drift_list(**query: Unpack[DriftListQuery]) -> Call[Page[FindingShape]]:
-    """Differences between the clusters and Berth's rows (admins)."""
+    """Return differences between the clusters and Berth's rows (admins)."""
     return Call("GET", "drift/", query=query)
 
 
@@ -622,7 +628,7 @@ class FlavorsListQuery(TypedDict, total=False):
 
 
 def flavors_list(**query: Unpack[FlavorsListQuery]) -> Call[Page[Flavor]]:
-    """Ready-made sizes."""
+    """Return ready-made sizes."""
     return Call("GET", "flavors/", query=query)
 
 
@@ -632,7 +638,7 @@ def flavors_create(body: FlavorSettings) -> Call[FlavorSettings]:
 
 
 def flavors_retrieve(flavor: str) -> Call[FlavorSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"flavors/{place(flavor)}/")
 
 
@@ -652,7 +658,7 @@ class IdleReportRetrieveQuery(TypedDict, total=False):
 
 
 def idle_report_retrieve(**query: Unpack[IdleReportRetrieveQuery]) -> Call[IdleReportShape]:
-    """What idle reclaim would have stopped, and what that frees."""
+    """Return what idle reclaim would have stopped, and what that frees."""
     return Call("GET", "idle/report/", query=query)
 
 
@@ -665,7 +671,7 @@ class ImagesListQuery(TypedDict, total=False):
 
 
 def images_list(**query: Unpack[ImagesListQuery]) -> Call[Page[ImageShape]]:
-    """Images for workspaces."""
+    """Return images for workspaces."""
     return Call("GET", "images/", query=query)
 
 
@@ -675,7 +681,7 @@ def images_create(body: ImageSettings) -> Call[ImageSettings]:
 
 
 def images_retrieve(image: str) -> Call[ImageSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"images/{place(image)}/")
 
 
@@ -703,7 +709,7 @@ class JobsListQuery(TypedDict, total=False):
 
 
 def jobs_list(**query: Unpack[JobsListQuery]) -> Call[Page[JobShape]]:
-    """Jobs that you can see."""
+    """Return jobs that you can see."""
     return Call("GET", "jobs/", query=query)
 
 
@@ -713,7 +719,7 @@ def jobs_create(body: JobBody) -> Call[JobShape]:
 
 
 def jobs_retrieve(id: str) -> Call[JobShape]:
-    """One job."""
+    """Return one job."""
     return Call("GET", f"jobs/{place(id)}/")
 
 
@@ -742,7 +748,7 @@ class JobsEventsListQuery(TypedDict, total=False):
 
 
 def jobs_events_list(id: str, **query: Unpack[JobsEventsListQuery]) -> Call[Page[JobEventShape]]:
-    """What happened to a job."""
+    """Return what happened to a job."""
     return Call("GET", f"jobs/{place(id)}/events/", query=query)
 
 
@@ -765,12 +771,12 @@ JobsLogsRetrieveQuery = TypedDict(
 
 
 def jobs_logs_retrieve(id: str, **query: Unpack[JobsLogsRetrieveQuery]) -> Call[Page[LineShape]]:
-    """Lines that a job wrote, the oldest first."""
+    """Return lines that a job wrote, the oldest first."""
     return Call("GET", f"jobs/{place(id)}/logs/", query=query)
 
 
 def jobs_manifest_retrieve(id: str) -> Call[dict[str, Any]]:
-    """What Berth asks of Kubernetes for a job."""
+    """Return what Berth asks of Kubernetes for a job."""
     return Call("GET", f"jobs/{place(id)}/manifest/")
 
 
@@ -779,7 +785,7 @@ class JobsMetricsRetrieveQuery(TypedDict, total=False):
 
 
 def jobs_metrics_retrieve(id: str, **query: Unpack[JobsMetricsRetrieveQuery]) -> Call[ReportedShape]:
-    """What a part of a job reported: progress, values, and series of them."""
+    """Return what a part of a job reported: progress, values, and series of them."""
     return Call("GET", f"jobs/{place(id)}/metrics/", query=query)
 
 
@@ -794,12 +800,12 @@ class JobsPartsRetrieveQuery(TypedDict, total=False):
 
 
 def jobs_parts_retrieve(id: str, **query: Unpack[JobsPartsRetrieveQuery]) -> Call[Page[PartShape]]:
-    """Parts of a job, with their parameters and newest values."""
+    """Return parts of a job, with their parameters and newest values."""
     return Call("GET", f"jobs/{place(id)}/parts/", query=query)
 
 
 def jobs_pipeline_retrieve(id: str) -> Call[PipelineShape]:
-    """Jobs that are connected with a job, and versions of datasets between them."""
+    """Return jobs that are connected with a job, and versions of datasets between them."""
     return Call("GET", f"jobs/{place(id)}/pipeline/")
 
 
@@ -825,7 +831,7 @@ class LimitsListQuery(TypedDict, total=False):
 
 
 def limits_list(**query: Unpack[LimitsListQuery]) -> Call[Page[TenantLimitSettings]]:
-    """Settings of all (admins)."""
+    """Return settings of all (admins)."""
     return Call("GET", "limits/", query=query)
 
 
@@ -835,7 +841,7 @@ def limits_create(body: TenantLimitSettings) -> Call[TenantLimitSettings]:
 
 
 def limits_retrieve(slug: str) -> Call[TenantLimitSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"limits/{place(slug)}/")
 
 
@@ -858,7 +864,7 @@ class LogLimitsListQuery(TypedDict, total=False):
 
 
 def log_limits_list(**query: Unpack[LogLimitsListQuery]) -> Call[Page[LogLimitSettings]]:
-    """Settings of all (admins)."""
+    """Return settings of all (admins)."""
     return Call("GET", "log-limits/", query=query)
 
 
@@ -868,7 +874,7 @@ def log_limits_create(body: LogLimitSettings) -> Call[LogLimitSettings]:
 
 
 def log_limits_retrieve(slug: str) -> Call[LogLimitSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"log-limits/{place(slug)}/")
 
 
@@ -897,7 +903,7 @@ def logs_retrieve(**query: Unpack[LogsRetrieveQuery]) -> Call[Page[FoundLineShap
 
 
 def me_retrieve() -> Call[MeShape]:
-    """Your account and your tenants."""
+    """Return your account and your tenants."""
     return Call("GET", "me/")
 
 
@@ -921,7 +927,7 @@ class NodesListQuery(TypedDict, total=False):
 
 
 def nodes_list(**query: Unpack[NodesListQuery]) -> Call[Page[NodeShape]]:
-    """Their nodes (admins)."""
+    """Return their nodes (admins)."""
     return Call("GET", "nodes/", query=query)
 
 
@@ -978,12 +984,12 @@ class NoticesListQuery(TypedDict, total=False):
 
 
 def notices_list(**query: Unpack[NoticesListQuery]) -> Call[Page[NoticeShape]]:
-    """Your notices, the newest first."""
+    """Return your notices, the newest first."""
     return Call("GET", "notices/", query=query)
 
 
 def notices_preferences_retrieve() -> Call[NoticePreferencesShape]:
-    """How you are notified, by kind."""
+    """Return how you are notified, by kind."""
     return Call("GET", "notices/preferences/")
 
 
@@ -1014,7 +1020,7 @@ class PeopleListQuery(TypedDict, total=False):
 
 
 def people_list(**query: Unpack[PeopleListQuery]) -> Call[Page[PersonShape]]:
-    """People (admins)."""
+    """Return people (admins)."""
     return Call("GET", "people/", query=query)
 
 
@@ -1024,7 +1030,7 @@ def people_create(body: NewPerson) -> Call[NewPersonShape]:
 
 
 def people_retrieve(username: str) -> Call[PersonShape]:
-    """A person (admins)."""
+    """Return a person (admins)."""
     return Call("GET", f"people/{place(username)}/")
 
 
@@ -1062,7 +1068,7 @@ class PoolsListQuery(TypedDict, total=False):
 
 
 def pools_list(**query: Unpack[PoolsListQuery]) -> Call[Page[Pool]]:
-    """Pools, with free GPUs, your own GPUs, and the number of waiting requests."""
+    """Return pools, with free GPUs, your own GPUs, and the number of waiting requests."""
     return Call("GET", "pools/", query=query)
 
 
@@ -1072,7 +1078,7 @@ def pools_create(body: PoolSettings) -> Call[PoolSettings]:
 
 
 def pools_retrieve(pool: str) -> Call[PoolSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"pools/{place(pool)}/")
 
 
@@ -1101,12 +1107,12 @@ class PostMortemsListQuery(TypedDict, total=False):
 
 
 def post_mortems_list(**query: Unpack[PostMortemsListQuery]) -> Call[Page[PostMortemShape]]:
-    """Post-mortems of runs that failed, were evicted or interrupted."""
+    """Return post-mortems of runs that failed, were evicted or interrupted."""
     return Call("GET", "post-mortems/", query=query)
 
 
 def post_mortems_retrieve(id: str) -> Call[WholePostMortemShape]:
-    """One post-mortem."""
+    """Return one post-mortem."""
     return Call("GET", f"post-mortems/{place(id)}/")
 
 
@@ -1124,7 +1130,7 @@ class QuotasListQuery(TypedDict, total=False):
 
 
 def quotas_list(**query: Unpack[QuotasListQuery]) -> Call[PaginatedQuotaList]:
-    """GPU quotas of your tenants by pool, with current use."""
+    """Return GPU quotas of your tenants by pool, with current use."""
     return Call("GET", "quotas/", query=query)
 
 
@@ -1134,7 +1140,7 @@ def quotas_create(body: QuotaSettings) -> Call[QuotaSettings]:
 
 
 def quotas_retrieve(slug: str, pool: str) -> Call[QuotaSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"quotas/{place(slug)}/{place(pool)}/")
 
 
@@ -1157,7 +1163,7 @@ class ServiceAccountsListQuery(TypedDict, total=False):
 
 
 def service_accounts_list(**query: Unpack[ServiceAccountsListQuery]) -> Call[Page[ServiceAccountShape]]:
-    """Service accounts of tenants that you own."""
+    """Return service accounts of tenants that you own."""
     return Call("GET", "service-accounts/", query=query)
 
 
@@ -1167,7 +1173,7 @@ def service_accounts_create(body: NewServiceAccount) -> Call[ServiceAccountShape
 
 
 def service_accounts_retrieve(id: str) -> Call[ServiceAccountShape]:
-    """A service account."""
+    """Return a service account."""
     return Call("GET", f"service-accounts/{place(id)}/")
 
 
@@ -1192,7 +1198,7 @@ class ServiceAccountsTokensListQuery(TypedDict, total=False):
 def service_accounts_tokens_list(
     id: str, **query: Unpack[ServiceAccountsTokensListQuery]
 ) -> Call[Page[TokenShape]]:
-    """Tokens of a service account (owners)."""
+    """Return tokens of a service account (owners)."""
     return Call("GET", f"service-accounts/{place(id)}/tokens/", query=query)
 
 
@@ -1215,7 +1221,7 @@ class SshKeysListQuery(TypedDict, total=False):
 
 
 def ssh_keys_list(**query: Unpack[SshKeysListQuery]) -> Call[Page[SSHKeyShape]]:
-    """Your SSH keys."""
+    """Return your SSH keys."""
     return Call("GET", "ssh-keys/", query=query)
 
 
@@ -1238,7 +1244,7 @@ class TemplatesListQuery(TypedDict, total=False):
 
 
 def templates_list(**query: Unpack[TemplatesListQuery]) -> Call[Page[TemplateShape]]:
-    """Templates of your tenants."""
+    """Return templates of your tenants."""
     return Call("GET", "templates/", query=query)
 
 
@@ -1248,7 +1254,7 @@ def templates_create(body: TemplateBody) -> Call[TemplateShape]:
 
 
 def templates_retrieve(id: str) -> Call[TemplateShape]:
-    """One template."""
+    """Return one template."""
     return Call("GET", f"templates/{place(id)}/")
 
 
@@ -1271,7 +1277,7 @@ class TenantsListQuery(TypedDict, total=False):
 
 
 def tenants_list(**query: Unpack[TenantsListQuery]) -> Call[Page[TenantShape]]:
-    """Tenants that you can see."""
+    """Return tenants that you can see."""
     return Call("GET", "tenants/", query=query)
 
 
@@ -1281,7 +1287,7 @@ def tenants_create(body: NewTenant) -> Call[TenantShape]:
 
 
 def tenants_retrieve(slug: str) -> Call[TenantSettings]:
-    """Settings of one (admins)."""
+    """Return settings of one (admins)."""
     return Call("GET", f"tenants/{place(slug)}/")
 
 
@@ -1303,7 +1309,7 @@ class TenantsMembersListQuery(TypedDict, total=False):
 
 
 def tenants_members_list(slug: str, **query: Unpack[TenantsMembersListQuery]) -> Call[Page[MemberShape]]:
-    """Members of a tenant."""
+    """Return members of a tenant."""
     return Call("GET", f"tenants/{place(slug)}/members/", query=query)
 
 
@@ -1333,7 +1339,7 @@ class TokensListQuery(TypedDict, total=False):
 
 
 def tokens_list(**query: Unpack[TokensListQuery]) -> Call[Page[TokenShape]]:
-    """Your API tokens."""
+    """Return your API tokens."""
     return Call("GET", "tokens/", query=query)
 
 
@@ -1363,7 +1369,7 @@ UsageRetrieveQuery = TypedDict(
 
 
 def usage_retrieve(**query: Unpack[UsageRetrieveQuery]) -> Call[UsageShape]:
-    """GPU-hours and storage used."""
+    """Return GPU-hours and storage used."""
     return Call("GET", "usage/", query=query)
 
 
@@ -1381,7 +1387,7 @@ class VolumesListQuery(TypedDict, total=False):
 
 
 def volumes_list(**query: Unpack[VolumesListQuery]) -> Call[Page[VolumeShape]]:
-    """Volumes that you can see, those in the bin too."""
+    """Return volumes that you can see, those in the bin too."""
     return Call("GET", "volumes/", query=query)
 
 
@@ -1396,7 +1402,7 @@ def volumes_adopt_create(body: AdoptBody) -> Call[VolumeShape]:
 
 
 def volumes_retrieve(id: str) -> Call[VolumeShape]:
-    """One volume."""
+    """Return one volume."""
     return Call("GET", f"volumes/{place(id)}/")
 
 
@@ -1425,7 +1431,7 @@ def volumes_confirm_create(id: str) -> Call[VolumeShape]:
 
 
 def volumes_files_session_retrieve(id: str) -> Call[SessionShape]:
-    """The session that serves its files."""
+    """Return the session that serves its files."""
     return Call("GET", f"volumes/{place(id)}/files-session/")
 
 
@@ -1445,7 +1451,7 @@ class VolumesFilesRetrieveQuery(TypedDict, total=False):
 
 
 def volumes_files_retrieve(id: str, **query: Unpack[VolumesFilesRetrieveQuery]) -> Call[FolderShape]:
-    """Files in a folder, by name."""
+    """Return files in a folder, by name."""
     return Call("GET", f"volumes/{place(id)}/files/", query=query)
 
 
@@ -1523,7 +1529,7 @@ def volumes_snapshot_create(id: str, body: NoteBody | None = None) -> Call[Snaps
 
 
 def volumes_snapshots_list(id: str) -> Call[list[SnapshotShape]]:
-    """Snapshots and versions of it."""
+    """Return snapshots and versions of it."""
     return Call("GET", f"volumes/{place(id)}/snapshots/")
 
 
@@ -1557,7 +1563,7 @@ class WorkspacesListQuery(TypedDict, total=False):
 
 
 def workspaces_list(**query: Unpack[WorkspacesListQuery]) -> Call[Page[WorkspaceShape]]:
-    """Workspaces that you can see."""
+    """Return workspaces that you can see."""
     return Call("GET", "workspaces/", query=query)
 
 
@@ -1567,7 +1573,7 @@ def workspaces_create(body: LaunchBody) -> Call[WorkspaceShape]:
 
 
 def workspaces_retrieve(id: str) -> Call[WorkspaceShape]:
-    """One workspace."""
+    """Return one workspace."""
     return Call("GET", f"workspaces/{place(id)}/")
 
 
@@ -1629,7 +1635,7 @@ class WorkspacesEventsListQuery(TypedDict, total=False):
 
 
 def workspaces_events_list(id: str, **query: Unpack[WorkspacesEventsListQuery]) -> Call[Page[EventShape]]:
-    """The activity of a workspace, oldest first."""
+    """Return the activity of a workspace, oldest first."""
     return Call("GET", f"workspaces/{place(id)}/events/", query=query)
 
 
@@ -1644,7 +1650,7 @@ def workspaces_job_create(id: str, body: WorkspaceJobBody | None = None) -> Call
 
 
 def workspaces_jupyter_create(id: str) -> Call[JupyterShape]:
-    """Address and token of Jupyter, for scripts of the owner."""
+    """Return address and token of Jupyter, for scripts of the owner."""
     return Call("POST", f"workspaces/{place(id)}/jupyter/")
 
 
@@ -1673,7 +1679,7 @@ WorkspacesLogsRetrieveQuery = TypedDict(
 
 
 def workspaces_logs_retrieve(id: str, **query: Unpack[WorkspacesLogsRetrieveQuery]) -> Call[Page[LineShape]]:
-    """The log of a workspace, also of runs that are over."""
+    """Return the log of a workspace, also of runs that are over."""
     return Call("GET", f"workspaces/{place(id)}/logs/", query=query)
 
 
@@ -1684,7 +1690,7 @@ class WorkspacesMetricsRetrieveQuery(TypedDict, total=False):
 def workspaces_metrics_retrieve(
     id: str, **query: Unpack[WorkspacesMetricsRetrieveQuery]
 ) -> Call[MetricsShape]:
-    """Usage of a workspace."""
+    """Return usage of a workspace."""
     return Call("GET", f"workspaces/{place(id)}/metrics/", query=query)
 
 
@@ -1694,7 +1700,7 @@ def workspaces_restart_create(id: str) -> Call[WorkspaceShape]:
 
 
 def workspaces_schedule_retrieve(id: str) -> Call[ScheduleShape]:
-    """Weekly schedule of the workspace."""
+    """Return weekly schedule of the workspace."""
     return Call("GET", f"workspaces/{place(id)}/schedule/")
 
 
@@ -1709,7 +1715,7 @@ def workspaces_schedule_destroy(id: str) -> Call[None]:
 
 
 def workspaces_shares_retrieve(id: str) -> Call[Page[ShareShape]]:
-    """People with whom the workspace is shared."""
+    """Return people with whom the workspace is shared."""
     return Call("GET", f"workspaces/{place(id)}/shares/")
 
 
@@ -1734,5 +1740,5 @@ def workspaces_stop_create(id: str) -> Call[WorkspaceShape]:
 
 
 def ws_tickets_create() -> Call[TicketShape]:
-    """A ticket that opens one websocket within 60 s."""
+    """Return a ticket that opens one websocket within 60 s."""
     return Call("POST", "ws-tickets/")

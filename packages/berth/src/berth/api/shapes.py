@@ -213,6 +213,7 @@ BookingShape = TypedDict(
         "gpus_each": float,
         "created_by": str | None,
         "state": "Literal['upcoming', 'running', 'over', 'cancelled']",
+        "images_warm": "list[WarmImageShape] | None",
         "from": str,
         "to": str,
     },
@@ -321,6 +322,7 @@ class CloseBody(TypedDict):
 
 class ClusterSettings(TypedDict):
     kubeconfig: NotRequired[str | None]
+    registries: NotRequired[list[Registry]]
     without_isolation: NotRequired[bool]
     slug: str
     name: str
@@ -345,6 +347,8 @@ class ClusterSettings(TypedDict):
     http_proxy: NotRequired[str]
     https_proxy: NotRequired[str]
     no_proxy: NotRequired[str]
+    pod_environment: NotRequired[str]
+    trusted_certificates: NotRequired[str]
     pod_cidrs: NotRequired[list[str]]
     service_cidrs: NotRequired[list[str]]
     api_cidrs: NotRequired[list[str]]
@@ -454,6 +458,32 @@ class DistributedBody(TypedDict):
     nodes: NotRequired[int]
     processes_per_node: NotRequired[int]
     framework: Literal["torchrun", "ranks"]
+
+
+class DoctorFindingShape(TypedDict):
+    check: (
+        Literal[
+            "connection",
+            "rights",
+            "nodes",
+            "agreement",
+            "agents",
+            "pools",
+            "storage",
+            "addresses",
+            "figures",
+            "isolation",
+        ]
+        | None
+    )
+    level: Literal["ok", "warn", "fail"]
+    message: str
+    hint: str
+    yaml: str
+
+
+class DoctorShape(TypedDict):
+    results: list[DoctorFindingShape]
 
 
 class DrainBody(TypedDict):
@@ -1234,6 +1264,7 @@ class PatchedChangedRoute(TypedDict):
 
 class PatchedClusterChanges(TypedDict):
     kubeconfig: NotRequired[str | None]
+    registries: NotRequired[list[Registry]]
     without_isolation: NotRequired[bool]
     name: NotRequired[str]
     connection: NotRequired[Literal["in-cluster", "kubeconfig", "pasted"]]
@@ -1257,6 +1288,8 @@ class PatchedClusterChanges(TypedDict):
     http_proxy: NotRequired[str]
     https_proxy: NotRequired[str]
     no_proxy: NotRequired[str]
+    pod_environment: NotRequired[str]
+    trusted_certificates: NotRequired[str]
     pod_cidrs: NotRequired[list[str]]
     service_cidrs: NotRequired[list[str]]
     api_cidrs: NotRequired[list[str]]
@@ -1590,6 +1623,12 @@ class PublishedShape(TypedDict):
     phase: str
 
 
+class PullProblemShape(TypedDict):
+    code: str
+    message: str
+    hint: str
+
+
 class QueueShape(TypedDict):
     estimated_start: str | None
     estimated_from: str | None
@@ -1638,6 +1677,12 @@ class ReclaimShape(TypedDict):
     message: str
     hint: str
     at: str
+
+
+class Registry(TypedDict):
+    host: str
+    username: str
+    password: str
 
 
 class ReportedSeriesShape(TypedDict):
@@ -1969,6 +2014,13 @@ class VolumeShape(TypedDict):
     versions: list[SnapshotShape]
     bin_until: str | None
     created_at: str
+
+
+class WarmImageShape(TypedDict):
+    image: str
+    nodes_ready: int
+    nodes: int
+    problem: PullProblemShape | None
 
 
 class WasteShape(TypedDict):

@@ -13,6 +13,7 @@ from berth.cli import output
 from berth.cli.exits import usage
 from berth.cli.output import Json
 from berth.cli.sites import connect
+from berth.clients import answer_of, is_json
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
@@ -34,14 +35,13 @@ def api(
     if path.startswith("/") or "://" in path:
         raise usage(f"“{path}” is not below /api/v1/.", "Say pools/, without the address.")
     call: Call[Any] = Call(method.upper(), path, body=parsed(body))
-    with connect() as berth:
-        answer = berth.send(call)
-    if isinstance(answer, str):
-        typer.echo(answer, nl=False)
-    elif isinstance(answer, bytes):
-        sys.stdout.buffer.write(answer)
-    elif answer is not None:
-        output.print_json(answer)
+    with connect() as berth, berth.stream(call) as answer:
+        if not is_json(answer):
+            for piece in answer.iter_bytes():  # an archive may be larger than the memory
+                sys.stdout.buffer.write(piece)
+        elif answer.read():
+            output.print_json(answer_of(call, answer))
+    sys.stdout.flush()
 
 
 def parsed(body: str | None) -> Any:

@@ -101,28 +101,33 @@ DROP FUNCTION accounts_trail_drop_before;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "0005_lapses_and_visible_names")]
+    dependencies = [("accounts", "0007_notice_age")]
     operations = [
-        migrations.RunSQL(MAKE + DROP + FORGET, GONE),
-        migrations.AlterField(
-            model_name="auditentry",
-            name="actor",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.DO_NOTHING,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AlterField(
-            model_name="auditentry",
-            name="tenant",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.DO_NOTHING,
-                related_name="+",
-                to="accounts.tenant",
-                verbose_name="tenant",
-            ),
-        ),
+        migrations.RunSQL(
+            MAKE + DROP + FORGET,
+            GONE,
+            state_operations=[
+                migrations.AlterField(
+                    model_name="auditentry",
+                    name="actor",
+                    field=models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                migrations.AlterField(
+                    model_name="auditentry",
+                    name="tenant",
+                    field=models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="accounts.tenant",
+                        verbose_name="tenant",
+                    ),
+                ),
+            ],
+        )
     ]

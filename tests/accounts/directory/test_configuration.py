@@ -1,0 +1,155 @@
+"""Settings of the LDAP directory, and what its entries say: without a directory."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from accounts.directory import entries
+from accounts.directory.configuration import Directory, Server, directory_from
+from accounts.directory.entries import Entry
+from accounts.directory.plan import Plan, is_due
+from accounts.models import User
+from accounts.sign_on.configuration import Grant
+
+NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
+LEAST = {"BERTH_LDAP_URL": "ldaps://a.example.org", "BERTH_LDAP_PEOPLE_BASE": "ou=people,dc=example,dc=org"}
+
+
+def read(**more: str) -> Directory:
+    found = directory_from(LEAST | {f"BERTH_LDAP_{name}": value for name, value in more.items()})
+    assert found is not None
+    return found
+
+
+def entry(**values: bytes) -> Entry:
+    return Entry("uid=ada,ou=people", {name.lower(): (value,) for name, value in values.items()})
+
+
+def test_what_is_set_is_read_and_the_password_is_not_shown() -> None:
+    assert directory_from({}) is None
+    groups = {"GROUPS": "a=vision:owner, root=admin", "GROUP_BASE": "ou=groups"}
+    found = read(
+        URL="ldaps://a.example.org, ldaps://[2001:db8::1]:1636", BIND_DN="cn=b", BIND_PASSWORD="pw", **groups
+    )
+    assert found.servers == (Server("a.example.org", 636, True), Server("2001:db8::1", 1636, True))
+    assert found.grants == (Grant("a", "owner", "vision"), Grant("root", "admin"))
+    assert "pw" not in repr(found)
+    assert read(URL="ldap://a.example.org", START_TLS="1").servers[0].port == 389
+    assert read(URL="ldap://127.0.0.1:3890").servers[0].is_tls is False
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"URL": "ldap://a.example.org"},
+        {"URL": "https://a.example.org"},
+        {"URL": "ldaps://a.example.org/dc=example"},
+        {"URL": "ldaps://user:password@a.example.org"},
+        {"URL": "ldaps://a.example.org:x"},
+        {"START_TLS": "1"},
+        {"PEOPLE_BASE": ""},
+        {"BIND_DN": "cn=berth"},
+        {"GROUPS": "a=vision:member"},
+        {"GROUPS": "a=vision:king", "GROUP_BASE": "ou=groups"},
+        {"GROUP_FILTER": "(objectClass=group)"},
+        {"GROUP_FILTER": "member={dn}"},
+        {"PEOPLE_FILTER": "(objectClass=person"},
+        {"NAME_ATTRIBUTE": "uid)(x"},
+        {"CA_FILE": "/nonexistent/ca.pem"},
+        {"CA": "no certificate"},
+    ],
+)
+def test_a_wrong_setting_stops_the_start_and_is_named(wrong: dict[str, str]) -> None:
+    with pytest.raises(ImproperlyConfigured, match="BERTH_LDAP_"):
+        read(**wrong)
+
+
+def test_ids_are_text_or_the_bytes_of_active_directory() -> None:
+    known = UUID("2f2ba0d4-3f0a-4d8e-9a52-4a1c6f2e9b10")
+    there = read(ID_ATTRIBUTE="objectGUID", NAME_ATTRIBUTE="sAMAccountName")
+    assert entries.subject(entry(objectGUID=known.bytes_le), there) == str(known)
+    assert entries.by_subject(there, str(known)).count("\\") == 16
+    assert entries.subject(entry(objectGUID=b"short"), there) == ""
+    assert entries.subject(entry(entryUUID=str(known).encode()), read()) == str(known)
+    assert entries.by_name(read(), "a*)(uid=*") == "(&(objectClass=person)(uid=a\\2a\\29\\28uid=\\2a))"
+
+
+def test_groups_of_a_person_are_those_below_the_base() -> None:
+    there = [
+        b"cn=vision\\2Cteam,ou=Groups,dc=example,dc=org",
+        b"CN=a\\2bb,OU=x, OU=groups , DC=example,DC=org",
+        b"CN=Doe\\, J\\C3\\B6rg\\ ,OU=groups,DC=example,DC=org",
+        b"cn=trick\\,ou=groups\\,dc=example\\,dc=org,ou=elsewhere",
+        b"cn=admins,ou=elsewhere,dc=example,dc=org",
+        b"cn=admins,ou=notgroups,dc=example,dc=org",
+        b"ou=groups,dc=example,dc=org",
+        b"no name",
+        b"\xff",
+    ]
+    found = entries.member_of(Entry("x", {"memberof": tuple(there)}), "ou=groups,dc=example,dc=org")
+    assert found == {"vision,team", "a+b", "Doe, Jörg "}
+
+
+@pytest.mark.parametrize(
+    ("values", "ended"),
+    [
+        ({}, False),
+        ({"userAccountControl": b"512"}, False),
+        ({"userAccountControl": b"514"}, True),
+        ({"accountExpires": b"0"}, False),
+        ({"accountExpires": b"9223372036854775807"}, False),
+        ({"accountExpires": b"9223372036854775806"}, False),
+        ({"accountExpires": b"132223104000000000"}, True),  # 2020-01-01
+        ({"nsAccountLock": b"TRUE"}, True),
+        ({"nsAccountLock": b"false"}, False),
+        ({"pwdAccountLockedTime": b"000001010000Z"}, True),
+        ({"pwdAccountLockedTime": b"20261128115900Z"}, False),
+    ],
+)
+def test_a_directory_says_in_its_own_way_who_may_not_sign_in(values: dict[str, Any], ended: bool) -> None:
+    assert entries.is_ended(entry(**values), NOW) is ended
+
+
+def moment(day: int, hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 11, day, hour, minute, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("now", "tried", "settled", "due"),
+    [
+        (moment(28, 2, 5), None, None, True),
+        (moment(28, 2, 5), moment(27, 2, 5), moment(27, 2, 5), True),
+        (moment(28, 1, 55), moment(27, 2, 5), moment(27, 2, 5), False),
+        (moment(28, 14), moment(28, 2, 5), moment(28, 2, 5), False),
+        (moment(28, 14), moment(26, 2, 5), moment(26, 2, 5), True),  # the worker was away at night
+        (moment(28, 2, 15), moment(28, 2, 5), None, False),  # failed
+        (moment(28, 3, 6), moment(28, 2, 5), None, True),
+    ],
+)
+def test_a_sync_is_due_once_a_night_and_an_hour_after_it_failed(
+    now: datetime, tried: datetime | None, settled: datetime | None, due: bool
+) -> None:
+    assert is_due(now, tried, settled) is due
+
+
+@pytest.mark.parametrize(
+    ("leaving", "losing", "active", "too_much"),
+    [
+        (5, 0, 5, False),
+        (6, 0, 30, False),
+        (6, 0, 29, True),
+        (3, 4, 20, True),
+        (200, 0, 1000, False),
+        (201, 0, 1000, True),
+    ],
+)
+def test_more_than_five_people_and_a_fifth_are_too_many_at_once(
+    leaving: int, losing: int, active: int, too_much: bool
+) -> None:
+    people = [User() for _number in range(leaving)]
+    assert Plan(people, [], [], losing, active).is_too_much is too_much

@@ -1,0 +1,1 @@
+"""Examples of the requests that the table names, by room."""
