@@ -304,7 +304,8 @@ class AuditEntry(models.Model):
         REFUSED = "refused", _("refused")
 
     at = models.DateTimeField(_("time"), auto_now_add=True, db_index=True)
-    actor = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    # A trigger sets both references to null (migration 0008): no part of Berth may change an entry.
+    actor = models.ForeignKey(User, null=True, on_delete=models.DO_NOTHING, related_name="+")
     actor_name = models.CharField(
         _("actor name"), max_length=150, blank=True, help_text=_("Kept after the person is removed.")
     )
@@ -313,7 +314,7 @@ class AuditEntry(models.Model):
     )
     outcome = models.CharField(_("outcome"), max_length=8, choices=Outcome, default=Outcome.DONE)
     tenant = models.ForeignKey(
-        Tenant, null=True, on_delete=models.SET_NULL, related_name="+", verbose_name=_("tenant")
+        Tenant, null=True, on_delete=models.DO_NOTHING, related_name="+", verbose_name=_("tenant")
     )
     target_kind = models.CharField(_("target kind"), max_length=32, blank=True)
     target_id = models.CharField(_("target id"), max_length=64, blank=True)

@@ -15,14 +15,16 @@ class PortalConfig(AppConfig):
 
         from accounts.credentials import sessions
         from accounts.notices import outbox
+        from clusters.doctor import examination
         from clusters.signals import tick
         from monitoring.alerts import driving, sources
-        from portal import own_parts
+        from portal import own_database, own_parts
         from portal.queue import broker
         from quotas import passes
         from quotas.accounting import spending
         from vitals import pulse
 
+        examination.register(own_database.findings)
         tick.connect(outbox.on_tick)
         tick.connect(keep_trail)
         tick.connect(sync_directory)

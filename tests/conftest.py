@@ -13,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import django
+import psycopg
 import pytest
 from django.conf import settings
 
-from portal.up.postgres import Server
+from portal.up.postgres import ROLE, Server
 from tests.e2e.prepared import FOLDER as PREPARED
 from tests.proof import table
 
@@ -61,6 +62,11 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.deploy import used_rights
 
         config.add_cleanup(used_rights.record(Path(path)).save)
+    path, as_parts = os.environ.get("BERTH_RECORD_TABLES"), bool(os.environ.get("BERTH_AS_PARTS"))
+    if path or as_parts:
+        from tests.deploy import used_tables
+
+        config.add_cleanup(used_tables.record(Path(path) if path else None, as_parts=as_parts).save)
 
 
 def _start_database(config: pytest.Config) -> None:
@@ -75,12 +81,37 @@ def _start_database(config: pytest.Config) -> None:
     if "DATABASE_URL" not in os.environ:
         server = Server(folder / "postgres", folder / "run")
         server.prepare()
+        _let_parts_in(folder / "postgres" / "pg_ident.conf")
         with (folder / "postgres.log").open("wb") as log:
             command = [*server.command(), *UNSAFE]
             config.stash[SERVER] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         server.wait_until_ready(120)
         server.ensure_database()
+        _make_accounts_of_parts(server)
         os.environ["DATABASE_URL"] = server.url
+
+
+def _let_parts_in(names: Path) -> None:
+    """Let whoever runs the tests connect with the account of each part (portal/management/rights.py)."""
+    first = names.read_text().splitlines()[0]
+    with names.open("a") as file:
+        file.writelines(first.replace(" postgres", f" {account}") + "\n" for account in _accounts_of_parts())
+
+
+def _make_accounts_of_parts(server: Server) -> None:
+    """Make the accounts, whose rights the test database's migration then grants. The owner may act as each."""
+    with psycopg.connect(
+        host=str(server.sockets), user="postgres", dbname="postgres", autocommit=True
+    ) as connection:
+        for account in _accounts_of_parts():
+            connection.execute(f"CREATE ROLE {account} LOGIN")
+            connection.execute(f"GRANT {account} TO {ROLE}")
+
+
+def _accounts_of_parts() -> list[str]:
+    from portal.management.rights import PARTS, account_of
+
+    return [account_of(ROLE, part) for part in PARTS]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

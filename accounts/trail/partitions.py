@@ -9,6 +9,7 @@ read those of the last month only (PostgreSQL could not order them so if one was
 
 Each partition has its own primary key: the trail's could not be `id` alone, as PostgreSQL wants the month in it. One
 sequence numbers all of them. Names of people and tenants stay in the entries when the rows they point to are deleted.
+Functions of the database change the partitions (migration 0008): they act as its owner, for a worker that owns nothing.
 """
 
 from __future__ import annotations
@@ -16,18 +17,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from django.db import connection, transaction
 
 from accounts.locks import alone_or_later
 
 TRAIL = "accounts_auditentry"
-FIRST, LAST, FILLED = f"{TRAIL}_first", f"{TRAIL}_last", f"{TRAIL}_filled"
+FIRST, LAST = f"{TRAIL}_first", f"{TRAIL}_last"
 # Months for which there are tables before they begin.
 AHEAD = 3
-# In the order of `accounts/locks.py`. Attaching and dropping a table changes the tables that its foreign keys name.
-LOCK = f"LOCK TABLE accounts_user, accounts_tenant, {TRAIL} IN ACCESS EXCLUSIVE MODE"
 PARTITIONS = """
     SELECT child.relname, pg_get_expr(child.relpartbound, child.oid)
     FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = %s::regclass
@@ -61,29 +59,9 @@ def partitions() -> list[Partition]:
 
 def make_months(now: datetime) -> None:
     """Make the tables of the next months. Entries in the last table get their own, up to the end of this month."""
-    wanted = month_of(now, AHEAD + 1)
     with transaction.atomic():
         alone_or_later("accounts.trail.partitions")
-        since = partitions()[-1].since
-        assert since is not None
-        if since >= wanted:
-            return
-        execute(LOCK)
-        execute(f"ALTER TABLE {TRAIL} DETACH PARTITION {LAST}; ALTER TABLE {LAST} RENAME TO {FILLED}")
-        end = month = max(since, month_of(now, 1))
-        while month < wanted:
-            create(_name(month), month, month_of(month, 1))
-            month = month_of(month, 1)
-        create(LAST, month, None)
-        execute(
-            f"WITH fast AS (DELETE FROM {FILLED} WHERE at >= '{end.isoformat()}' RETURNING *)"  # noqa: S608
-            f" INSERT INTO {TRAIL} SELECT * FROM fast"
-        )
-        if since < end:
-            execute(f"ALTER TABLE {FILLED} RENAME TO {_name(since)}")
-            attach(_name(since), since, end)
-        else:
-            execute(f"DROP TABLE {FILLED}")
+        execute("SELECT accounts_trail_make_months(%s, %s)", month_of(now), AHEAD)
 
 
 def drop_before(moment: datetime) -> list[tuple[Partition, int]]:
@@ -94,44 +72,26 @@ def drop_before(moment: datetime) -> list[tuple[Partition, int]]:
     with transaction.atomic():
         alone_or_later("accounts.trail.partitions")
         old = [each for each in partitions() if each.until is not None and each.until <= moment]
-        counts = [_value(f"SELECT count(*) FROM {each.name}") for each in old]  # noqa: S608
+        counts = [_entries(each) for each in old]
         if not any(counts) and len(old) < 2:
             return []
-        end = old[-1].until
-        execute(LOCK)
-        execute(f"DROP TABLE {', '.join(each.name for each in old)}")
-        create(FIRST, None, end)
+        execute("SELECT accounts_trail_drop_before(%s)", old[-1].until)
     return list(zip(old, counts, strict=True))
 
 
-def create(name: str, since: datetime | None, until: datetime | None) -> None:
-    execute(f"CREATE TABLE {name} PARTITION OF {TRAIL} (PRIMARY KEY (id)) {_bounds(since, until)}")
-
-
-def attach(name: str, since: datetime | None, until: datetime | None) -> None:
-    execute(f"ALTER TABLE {TRAIL} ATTACH PARTITION {name} {_bounds(since, until)}")
-
-
-def execute(statement: str) -> None:
+def execute(statement: str, *values: datetime | int | None) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(statement)
+        cursor.execute(statement, values)
 
 
-def _value(query: str) -> Any:
+def _entries(partition: Partition) -> int:
+    """Return the number of entries, read through the trail: nobody but the owner may read a partition by itself."""
     with connection.cursor() as cursor:
-        cursor.execute(query)
-        (value,) = cursor.fetchone()
-    return value
-
-
-def _name(month: datetime) -> str:
-    return f"{TRAIL}_{month:%Y_%m}"
-
-
-def _bounds(since: datetime | None, until: datetime | None) -> str:
-    begins = f"'{since.isoformat()}'" if since else "MINVALUE"
-    ends = f"'{until.isoformat()}'" if until else "MAXVALUE"
-    return f"FOR VALUES FROM ({begins}) TO ({ends})"
+        cursor.execute(
+            f"SELECT count(*) FROM {TRAIL} WHERE at >= coalesce(%s, '-infinity'::timestamptz) AND at < %s",  # noqa: S608
+            [partition.since, partition.until],
+        )
+        return int(cursor.fetchone()[0])
 
 
 def _read(name: str, bounds: str) -> Partition:

@@ -57,6 +57,34 @@ def test_kustomize_applies_all_parts_into_a_namespace_that_is_there() -> None:
             assert yaml.safe_load(component.read_text())["resources"] == [Path(path).name]
 
 
+def test_each_part_may_have_a_secret_of_its_own_with_helm_and_with_kustomize() -> None:
+    names = {"web": "web", "worker": "worker", "watcher": "watcher", "collector": "collector"}
+    names |= {"ssh-jump": "sshJump", "migrate": "migrate"}
+    own = {"secret": {"parts": {value: f"berth-database-{part}" for part, value in names.items()}}}
+    assert is_valid(own)
+    rendered = chart().render(merged(defaults(), own), "berth")
+    made = [body for part in names for body in yaml.safe_load_all(rendered[f"{part}.yaml"])]
+    plain = [
+        body for part in names for body in yaml.safe_load_all(files()[DEPLOY / f"kubernetes/{part}.yaml"])
+    ]
+    component = yaml.safe_load((DEPLOY / "kubernetes/database-accounts/kustomization.yaml").read_text())
+    for patch in component["patches"]:
+        [body] = [
+            body
+            for body in plain
+            if patch["target"] == {"kind": body["kind"], "name": body["metadata"]["name"]}
+        ]
+        [added] = yaml.safe_load(patch["patch"])
+        assert (added["op"], added["path"]) == ("add", "/spec/template/spec/containers/0/envFrom/-")
+        body["spec"]["template"]["spec"]["containers"][0]["envFrom"].append(added["value"])
+    assert made == plain
+    as_files = merged(own, {"secret": {"asFiles": True}})
+    web = next(yaml.safe_load_all(chart().render(merged(defaults(), as_files), "berth")["web.yaml"]))
+    [volume] = [one for one in web["spec"]["template"]["spec"]["volumes"] if one["name"] == "secrets"]
+    sources = [one["secret"]["name"] for one in volume["projected"]["sources"]]
+    assert sources == ["berth", "berth-database-web"]  # the later file wins
+
+
 @pytest.mark.parametrize(
     ("template", "text"),
     [

@@ -1,10 +1,13 @@
-"""Partitions of the chunks: one table for each day on which chunks expire, so that dropping it frees all its space."""
+"""Partitions of the chunks: one table for each day on which chunks expire, so that dropping it frees all its space.
+
+Functions of the database change them (migration 0002), as its owner.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from datetime import date, timedelta
+from datetime import date
 
 from django.db import connection, transaction
 
@@ -46,13 +49,8 @@ def make(days: Collection[date]) -> None:
 def _make(day: date) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         alone_or_later("workloads.logs.partitions")
-        if day in there():
-            return
-        name, until = name_of(day), day + timedelta(days=1)
-        cursor.execute(
-            f"CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS INCLUDING STORAGE);"
-            f"ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ('{day}') TO ('{until}')"
-        )
+        if day not in there():
+            cursor.execute("SELECT workloads_logs_make_day(%s)", [day])
 
 
 def drop_before(day: date) -> list[date]:
@@ -61,14 +59,17 @@ def drop_before(day: date) -> list[date]:
     if old:
         with transaction.atomic(), connection.cursor() as cursor:
             alone_or_later("workloads.logs.partitions")
-            cursor.execute(f"DROP TABLE IF EXISTS {', '.join(map(name_of, old))}")
+            cursor.execute("SELECT workloads_logs_drop_days(%s)", [old])
     return old
 
 
 def used_bytes(day: date) -> int:
     """Return what the chunks of a partition take, as an index tells."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT coalesce(sum(stored_bytes), 0) FROM {name_of(day)}")  # noqa: S608 - a name of ours
+        cursor.execute(
+            f"SELECT coalesce(sum(stored_bytes), 0) FROM {TABLE} WHERE expires_on = %s",  # noqa: S608 - a name of ours
+            [day],
+        )
         return int(cursor.fetchone()[0])
 
 
@@ -77,6 +78,6 @@ def rewrite(day: date) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = '{LONGEST_WAIT_OF_UPKEEP}'")
         try:
-            cursor.execute(f"VACUUM (FULL, ANALYZE) {name_of(day)}")
+            cursor.execute("SELECT workloads_logs_rewrite_day(%s)", [day])
         finally:
             cursor.execute("RESET lock_timeout")

@@ -79,13 +79,17 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* Sources of a part's environment. */}}
+{{/* Sources of a part's environment. Takes a dict: Values, own (the part's own Secret, which comes last and so wins). */}}
 {{- define "berth.envFrom" -}}
 - configMapRef:
     name: berth-settings
 {{- if not .Values.secret.asFiles }}
 - secretRef:
     name: {{ .Values.secret.name }}
+{{- with .own }}
+- secretRef:
+    name: {{ . }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -105,11 +109,19 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
+{{/* Takes a dict as above, and own: files of the part's own Secret replace those of the same name. */}}
 {{- define "berth.volumes" -}}
 {{- if .Values.secret.asFiles }}
 - name: secrets
+  {{- if .own }}
+  projected:
+    sources:
+      - secret: {name: {{ .Values.secret.name }}}
+      - secret: {name: {{ .own }}}
+  {{- else }}
   secret:
     secretName: {{ .Values.secret.name }}
+  {{- end }}
 {{- end }}
 {{- if .clusters }}
 {{- range .Values.clusters }}

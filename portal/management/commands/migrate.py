@@ -2,6 +2,8 @@
 
 It writes into the database which release made its tables, and which is the oldest one that works on them. A migration
 that waits for a table holds up everybody who wants the table after it, so it waits shortly, again and again.
+
+Afterwards each part's own account of the database, if there is one, gets its rights (`portal/management/rights.py`).
 """
 
 import time
@@ -17,6 +19,7 @@ from django.db.migrations.loader import MigrationLoader
 from psycopg.errors import LockNotAvailable
 
 from portal.environment import BASE_DIR, state_dir
+from portal.management import rights
 from vitals.models import Release
 from vitals.pulse import SILENT_AFTER_SECONDS
 from vitals.release import OLDEST, RELEASE
@@ -68,6 +71,10 @@ class Command(migrate.Command):
         result = self._migrate(*args, **options)
         if not differences(database)[1]:
             Release.write(database)
+        only_told = options["plan"] or options["check_unapplied"]
+        accounts = [] if only_told else rights.grant(database)
+        if accounts and options["verbosity"]:
+            self.stdout.write(f"Rights in the database: {', '.join(accounts)}.")
         return result
 
     def _migrate(self, *args: Any, **options: Any) -> str | None:
