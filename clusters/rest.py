@@ -21,11 +21,11 @@ from accounts.rest.schema import answers
 from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, checked
 
-from . import explain
+from . import explain, unknown_causes
 from .doctor import keeping, proving
 from .doctor.findings import Check, Level, as_json
 from .isolation.networks import missing
-from .models import Cluster, Gpu, Node
+from .models import Cluster, Gpu, Node, UnknownCause
 from .nodes.gpus import gpus_on
 
 
@@ -198,3 +198,63 @@ class NodesView(ListView):
     def get(self, request: Request) -> Response:
         actor_of(request).require(Scope.ADMIN)
         return self.page()
+
+
+class UnexplainedShape(serializers.ModelSerializer[UnknownCause]):
+    id = serializers.CharField(source="digest")
+    cluster = serializers.SlugRelatedField[Cluster](slug_field="slug", read_only=True, allow_null=True)
+
+    class Meta:
+        model = UnknownCause
+        fields = ["id", "source", "text", "count", "first_at", "last_at", "cluster", "dismissed_at"]
+
+
+class UnexplainedMessagesView(ListView):
+    serializer_class = UnexplainedShape
+    queryset = UnknownCause.objects.select_related("cluster")
+    filterset_fields = ["source"]
+    search_fields = ["text"]
+    keyset = ("-last_at", "digest")
+
+    @extend_schema(
+        summary=gettext_noop("Messages of the clusters that no rule explains (admins)"),
+        responses=answers({200: UnexplainedShape(many=True)}, 403),
+    )
+    def get(self, request: Request) -> Response:
+        actor_of(request).require(Scope.ADMIN)
+        return self.page()
+
+
+class UnexplainedMessageView(APIView):
+    write_scope = Scope.ADMIN
+
+    @extend_schema(
+        summary=gettext_noop("Dismiss a message that needs no rule (admins)"),
+        request=None,
+        responses=answers({200: UnexplainedShape}, 403, 404),
+    )
+    def post(self, request: Request, digest: str) -> Response:
+        checked(NoBody, request)
+        actor = actor_of(request)
+        actor.require_admin()
+        row = one_message(digest)
+        unknown_causes.dismiss(actor, row)
+        row.refresh_from_db()
+        return Response(UnexplainedShape(row).data)
+
+    @extend_schema(
+        summary=gettext_noop("Delete a message that a rule explains now (admins)"),
+        responses=answers({204: None}, 403, 404),
+    )
+    def delete(self, request: Request, digest: str) -> Response:
+        actor = actor_of(request)
+        actor.require_admin()
+        unknown_causes.delete(actor, one_message(digest))
+        return Response(status=204)
+
+
+def one_message(digest: str) -> UnknownCause:
+    found = UnknownCause.objects.select_related("cluster").filter(pk=digest).first()
+    if found is None:
+        raise not_there()
+    return found

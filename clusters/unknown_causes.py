@@ -49,3 +49,10 @@ def dismiss(actor: Actor, row: UnknownCause) -> bool:
     data = {"source": row.source, "text": row.text[:LONGEST_TOLD]}
     audit.record(actor, "unknowncause.dismiss", target=row, data=data)
     return True
+
+
+@transaction.atomic
+def delete(actor: Actor, row: UnknownCause) -> None:
+    """Delete the message and its count, as a rule explains it now. It is counted anew if it comes again."""
+    audit.record(actor, "unknowncause.delete", target=row, data={"name": row.text[:LONGEST_TOLD]})
+    row.delete()

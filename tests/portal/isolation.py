@@ -39,6 +39,7 @@ NOBODYS = "00000000-0000-4000-8000-000000000000"
 NOWHERE = {
     "id": NOBODYS,
     "slug": "nothing",
+    "digest": "0" * 64,
     "username": "nobody",
     "snapshot": NOBODYS,
     "step": "nowhere",
@@ -87,7 +88,14 @@ def make_stage() -> Stage:
     token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
     app = {"name": "TensorBoard", "port": 6006, "shared_with": "me"}
     common = {"name": "gpu-1", "of": "quotas.pool", "action": "close"}
-    common |= {"slug": "demo", "username": "bob", "verb": "stop", "token": token, "step": "image"}
+    common |= {
+        "slug": "demo",
+        "username": "bob",
+        "verb": "stop",
+        "token": token,
+        "step": "image",
+        "digest": "1" * 64,
+    }
     common |= {"cluster": "main", "pool": "a100", "flavor": "a100-1", "image": "jupyter"}
     TenantLimit.objects.create(tenant=cast.demo)
     LogLimit.objects.create(tenant=cast.demo)

@@ -87,7 +87,7 @@ ANNOUNCEMENTS: list[dict[str, Any]] = [
 OF_ADMINS = (
     "volumes/adopt/", "announcements/", "configuration/", "clusters/", "pools/", "flavors/", "images/", "quotas/",
     "limits/", "budgets/", "budget-hours/", "tenants/nothing/", "tenants/demo/?", "people/", "drift/", "admin-actions/",
-    "agent-tokens/",
+    "agent-tokens/", "unexplained-messages/",
 )  # fmt: skip
 STRANGER = "00000000-0000-4000-8000-000000000001"
 EXPOSITIONS: list[Any] = [

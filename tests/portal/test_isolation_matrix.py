@@ -166,6 +166,8 @@ API: dict[str, dict[str, Row]] = {
     | {"PATCH": replace(ADMINS, body={"kubeconfig_path": "/x"}), "DELETE": IN_USE},
     "clusters/<slug:cluster>/doctor/": {"GET": ADMINS},
     "clusters/<slug:cluster>/prove/": {"POST": replace(ADMINS, codes="403 403 403 403 204 403 403 403")},
+    "unexplained-messages/": {"GET": ADMINS},
+    "unexplained-messages/<slug:digest>/": {"POST": NO_FINDING, "DELETE": NO_FINDING},
     "nodes/": {"GET": ADMINS},
     "pools/": {"GET": EVERYBODY, "POST": made({"slug": "new", "name": "New", "cluster": "main"})},
     "pools/<slug:pool>/": SETTINGS | {"DELETE": IN_USE},

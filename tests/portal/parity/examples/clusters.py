@@ -7,7 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters.models import Cluster, Node
+from clusters.models import Cluster, Node, UnknownCause
+from clusters.unknown_causes import count
 from monitoring.models import AgentState, IsolationProof, Trouble, Validation
 from tests.cast import NETWORKS
 from tests.portal.parity.book import example
@@ -112,3 +113,22 @@ def a_failed_test_is_overruled(scene: Scene) -> None:
 
 def node() -> Node:
     return Node.objects.get(name=NODE)
+
+
+def unexplained(scene: Scene) -> dict[str, Any]:
+    count("volume", "the flux capacitor hums", scene.cast.cluster.pk)
+    [told] = scene.admin.list("unexplained-messages/")
+    assert (told["text"], told["cluster"]) == ("the flux capacitor hums", "main")
+    return told
+
+
+@example("POST unexplained-messages/<slug:digest>/", "clusters.unknowncause dismiss")
+def a_message_is_dismissed(scene: Scene) -> None:
+    answer = scene.admin.api(f"POST unexplained-messages/{unexplained(scene)['id']}/")
+    assert answer["dismissed_at"] and UnknownCause.objects.get().dismissed_at
+
+
+@example("DELETE unexplained-messages/<slug:digest>/", "clusters.unknowncause delete")
+def a_message_is_deleted(scene: Scene) -> None:
+    scene.admin.api(f"DELETE unexplained-messages/{unexplained(scene)['id']}/")
+    assert not UnknownCause.objects.exists()

@@ -141,6 +141,7 @@ from .shapes import (
     TokenShape,
     TokenWithSecretShape,
     TransferBody,
+    UnexplainedShape,
     UploadShape,
     UsageShape,
     VolumeBody,
@@ -1351,6 +1352,28 @@ def tokens_create(body: NewToken) -> Call[TokenWithSecretShape]:
 def tokens_destroy(id: str) -> Call[None]:
     """Revoke an API token."""
     return Call("DELETE", f"tokens/{place(id)}/")
+
+
+class UnexplainedMessagesListQuery(TypedDict, total=False):
+    cursor: str
+    limit: int
+    search: str
+    source: str
+
+
+def unexplained_messages_list(**query: Unpack[UnexplainedMessagesListQuery]) -> Call[Page[UnexplainedShape]]:
+    """Return messages of the clusters that no rule explains (admins)."""
+    return Call("GET", "unexplained-messages/", query=query)
+
+
+def unexplained_messages_create(digest: str) -> Call[UnexplainedShape]:
+    """Dismiss a message that needs no rule (admins)."""
+    return Call("POST", f"unexplained-messages/{place(digest)}/")
+
+
+def unexplained_messages_destroy(digest: str) -> Call[None]:
+    """Delete a message that a rule explains now (admins)."""
+    return Call("DELETE", f"unexplained-messages/{place(digest)}/")
 
 
 UsageRetrieveQuery = TypedDict(

@@ -1928,6 +1928,17 @@ class TurnShape(TypedDict):
     action: Literal["start", "stop"]
 
 
+class UnexplainedShape(TypedDict):
+    id: str
+    source: str
+    text: str
+    count: NotRequired[int]
+    first_at: str
+    last_at: str
+    cluster: str | None
+    dismissed_at: NotRequired[str | None]
+
+
 class UploadShape(TypedDict):
     received: int
     size: int

@@ -40,6 +40,13 @@ def taken(tmp_path: Path) -> Path:
     write(make_stream(stage.demo, UUID(stage.ids["workspace"]["id"]), "workspace"), ["began"])
     file = tmp_path / "berth.zip"
     call_command("backup", str(file))
+    with (
+        connection.cursor() as cursor
+    ):  # threads of earlier tests may have left some: restore refuses to go on
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
     return file
 
 
