@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection, migrations, models
 from django.db.migrations.state import ProjectState
@@ -14,7 +16,10 @@ INDEX = models.Index(fields=["host"], name="left_behind")
 @pytest.mark.django_db(transaction=True)
 def test_what_a_killed_migration_left_is_made_anew() -> None:
     before = ProjectState()
-    fields = [("id", models.BigAutoField(primary_key=True)), ("host", models.TextField())]
+    fields: list[tuple[str, models.Field[Any, Any]]] = [
+        ("id", models.BigAutoField(primary_key=True)),
+        ("host", models.TextField()),
+    ]
     migrations.CreateModel("Process", fields).state_forwards("vitals", before)
     operation, after = AddIndexBeside("process", INDEX), before.clone()
     operation.state_forwards("vitals", after)
