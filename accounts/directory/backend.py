@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
+from django.db import connection
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -65,6 +66,8 @@ def _told(directory: Directory, username: str, password: str, person: User | Non
 
 
 def _asked(directory: Directory, wanted: str, name: str | None, password: str) -> dict[str, Any] | None:
+    if not connection.in_atomic_block:
+        connection.close()  # others may need it, while the directory takes its time
     try:
         return asking.proven(directory, wanted, name, password, timezone.now())
     except Away as away:
