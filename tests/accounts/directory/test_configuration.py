@@ -95,6 +95,12 @@ def test_groups_of_a_person_are_those_below_the_base() -> None:
     assert found == {"vision,team", "a+b", "Doe, Jörg "}
 
 
+def test_a_filter_for_groups_is_filled_in_once() -> None:
+    there = read(GROUP_FILTER="(|(member={dn})(memberUid={name}))", GROUP_BASE="ou=groups")
+    who = Entry("uid={name},ou=people", {"uid": (b"{dn}*",)})
+    assert entries.groups_filter(there, who) == "(|(member=uid={name},ou=people)(memberUid={dn}\\2a))"
+
+
 @pytest.mark.parametrize(
     ("values", "ended"),
     [
