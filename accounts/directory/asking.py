@@ -198,8 +198,9 @@ def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error)[:160]}"
 
 
-def _bound(directory: Directory, server: Server, dn: str, password: str) -> ldap3.Connection:
-    """Return a connection after a bind, whose result is in `result`. It is encrypted before anything is sent."""
+def _bound(directory: Directory, server: Server, dn: str, password: str | bytes) -> ldap3.Connection:
+    """Return a connection after a bind, whose result is in `result`. It is encrypted before anything is sent. ldap3
+    changes or refuses some characters of a password that is text (SASLprep), and sends bytes as they are."""
     tls = _Tls(directory) if server.is_tls or directory.start_tls else None
     connection = ldap3.Connection(
         ldap3.Server(
@@ -234,7 +235,7 @@ def _is_password(directory: Directory, searching: ldap3.Connection, dn: str, pas
     server = next(
         one for one in directory.servers if str(one) == f"{searching.server.host}:{searching.server.port}"
     )
-    connection = _bound(directory, server, dn, password)
+    connection = _bound(directory, server, dn, password.encode())
     try:
         code = connection.result["result"]
         if code != results.RESULT_SUCCESS and code not in NOT_LET_IN:

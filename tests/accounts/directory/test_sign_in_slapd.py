@@ -146,6 +146,12 @@ def test_while_it_is_away_berths_own_passwords_let_in_and_another_server_stands_
     assert "very secret" not in caplog.text and "only-for-tests" not in caplog.text
 
 
+def test_a_password_arrives_as_it_was_typed(uni: Slapd) -> None:
+    for name, password in (("ada", "soft\u00adhyphen \u2168"), ("bea", "\u0627 right and left a")):
+        uni.person(name, password=password)
+        assert enter(name, password) == (302, name)
+
+
 def test_guessing_is_slowed_down_as_for_passwords_of_berth(uni: Slapd) -> None:
     uni.person("ada")
     client = Client()
