@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from threading import Event, Semaphore
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from accounts.directory import entries
+from accounts.directory import asking, entries
 from accounts.directory.configuration import Directory, Server, directory_from
 from accounts.directory.entries import Entry
 from accounts.directory.plan import Plan, is_due
@@ -119,6 +122,39 @@ def test_a_filter_for_groups_is_filled_in_once() -> None:
 )
 def test_a_directory_says_in_its_own_way_who_may_not_sign_in(values: dict[str, Any], ended: bool) -> None:
     assert entries.is_ended(entry(**values), NOW) is ended
+
+
+def test_a_directory_that_hangs_or_failed_a_moment_ago_holds_up_no_more_sign_ins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hanging, failing = Event(), Event()
+    begun = Semaphore(0)
+
+    def opened(directory: Directory) -> None:
+        if failing.is_set():
+            asking._failed_at[directory.servers[0]] = time.monotonic()
+        else:
+            begun.release()
+            hanging.wait(60)
+        raise OSError
+
+    monkeypatch.setattr(asking, "_failed_at", {})
+    monkeypatch.setattr(asking, "_opened", opened)
+
+    def ask() -> str:
+        with pytest.raises(asking.Away) as away:
+            asking.proven(read(), "(uid=ada)", "ada", "secret", NOW)
+        return str(away.value)
+
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(ask) for _number in range(3)]
+        assert all(begun.acquire(timeout=60) for _number in asked)
+        assert ask() == "3 sign-ins are waiting for it"
+        failing.set()
+        hanging.set()
+        assert {one.result() for one in asked} == {"it broke off (OSError)"}
+    assert ask() == "it broke off (OSError)"  # the turns are free again
+    assert ask() == "all servers failed a moment ago"
 
 
 def moment(day: int, hour: int, minute: int = 0) -> datetime:
