@@ -112,6 +112,11 @@ def read(directory: Directory, known: set[str], seconds: float | None, now: date
             _require_time(end)
             people += 1
             subject = entries.subject(entry, directory)
+            if not subject:
+                raise Away(
+                    f"an entry has no {directory.id_attribute} that can be read: see BERTH_LDAP_PEOPLE_FILTER and the"
+                    " rights of BERTH_LDAP_BIND_DN"
+                )
             if subject in found:
                 raise Away(f"two entries have the same {directory.id_attribute}")
             if subject in known:

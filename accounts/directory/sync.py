@@ -76,7 +76,9 @@ def _compared(directory: Directory, *, dry_run: bool, force: bool, seconds: floa
         reading = asking.read(directory, set(accounts), seconds, timezone.now())
     except Away as away:
         return Report(Outcome.FAILED, str(away))
-    wanted = plan(accounts, reading.present, directory, set(Tenant.objects.values_list("slug", flat=True)))
+    tenants = set(Tenant.objects.values_list("slug", flat=True))
+    admins = User.objects.filter(is_active=True, is_staff=True, service_of=None)
+    wanted = plan(accounts, reading.present, directory, tenants, set(admins.values_list("pk", flat=True)))
     report = Report(
         Outcome.DONE,
         people=len(accounts),
@@ -153,7 +155,8 @@ def _without_owner(leaving: list[User]) -> list[str]:
 
 def _why_held_back(wanted: Plan) -> str:
     losing = f", {wanted.losing_roles} would lose all roles" if wanted.losing_roles else ""
-    return f"{len(wanted.leaving)} of {wanted.active} people would leave at once{losing}"
+    admins = ", no admin would stay" if wanted.no_admin_stays else ""
+    return f"{len(wanted.leaving)} of {wanted.active} people would leave at once{losing}{admins}"
 
 
 def _names(users: list[User]) -> list[str]:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from threading import Event, Semaphore
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from accounts.directory import asking, entries
 from accounts.directory.configuration import Directory, Server, directory_from
 from accounts.directory.entries import Entry
-from accounts.directory.plan import Plan, is_due
+from accounts.directory.plan import Plan, is_due, plan
 from accounts.models import User
 from accounts.sign_on.configuration import Grant
 
@@ -182,7 +182,10 @@ def test_a_sync_is_due_once_a_night_and_an_hour_after_it_failed(
 @pytest.mark.parametrize(
     ("leaving", "losing", "active", "too_much"),
     [
-        (5, 0, 5, False),
+        (5, 0, 6, False),
+        (5, 0, 5, True),
+        (2, 0, 2, True),
+        (1, 0, 1, False),
         (6, 0, 30, False),
         (6, 0, 29, True),
         (3, 4, 20, True),
@@ -190,8 +193,24 @@ def test_a_sync_is_due_once_a_night_and_an_hour_after_it_failed(
         (201, 0, 1000, True),
     ],
 )
-def test_more_than_five_people_and_a_fifth_are_too_many_at_once(
+def test_more_than_five_people_and_a_fifth_or_all_are_too_many_at_once(
     leaving: int, losing: int, active: int, too_much: bool
 ) -> None:
     people = [User() for _number in range(leaving)]
     assert Plan(people, [], [], losing, active).is_too_much is too_much
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("groups", [None, [], ["root"]])
+def test_an_admin_stays_or_an_admin_looks_first(groups: list[str] | None, elsewhere: bool) -> None:
+    ada, bea = (
+        User(username=name, is_staff=name == "ada", staff_by_group=name == "ada") for name in ("ada", "bea")
+    )
+    for user in (ada, bea):
+        user._prefetched_objects_cache = {"memberships": User.objects.none()}  # type: ignore[attr-defined]
+    present = {"2": {"groups": []}} | (
+        {} if groups is None else {"1": {"given_name": "Ada", "groups": groups}}
+    )
+    admins = {ada.pk} | ({uuid4()} if elsewhere else set())
+    found = plan({"1": ada, "2": bea}, present, read(GROUPS="root=admin", GROUP_BASE="ou=groups"), [], admins)
+    assert found.is_too_much is (groups != ["root"] and not elsewhere)
