@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.sessions.models import Session
+from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -146,6 +147,16 @@ def test_the_cookie_of_a_browser_gives_its_people_alone_attempts_and_not_many(pe
     assert known.post("/sign-in/", of_alice).status_code == 429  # it is no device of hers
     guess = {"username": "bob", "password": "wrong"}
     assert [known.post("/sign-in/", guess).status_code for _number in range(6)] == [401] * 5 + [429]
+
+
+def test_a_browser_knows_people_by_the_name_here_and_by_the_one_that_they_typed(people: People) -> None:
+    request, response = HttpRequest(), HttpResponse()
+    for user, typed in ((people.bob.user, ""), (people.alice.user, "Countess")):
+        devices.remember(request, response, user, typed)
+        request.COOKIES = {devices.COOKIE: response.cookies[devices.COOKIE].value}
+    known = {name: devices.known(request, name) for name in ("alice", "countess", "bob", "", "carol")}
+    assert known["alice"] == known["countess"] == known["bob"] is not None
+    assert known[""] is None and known["carol"] is None
 
 
 @pytest.mark.parametrize(
