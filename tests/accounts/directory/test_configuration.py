@@ -208,7 +208,7 @@ def test_an_admin_stays_or_an_admin_looks_first(groups: list[str] | None, elsewh
     )
     for user in (ada, bea):
         user._prefetched_objects_cache = {"memberships": User.objects.none()}  # type: ignore[attr-defined]
-    present = {"2": {"groups": []}} | (
+    present: dict[str, Any] = {"2": {"groups": []}} | (
         {} if groups is None else {"1": {"given_name": "Ada", "groups": groups}}
     )
     admins = {ada.pk} | ({uuid4()} if elsewhere else set())
