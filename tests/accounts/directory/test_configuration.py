@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from threading import Event, Semaphore
 from typing import Any
@@ -155,6 +156,18 @@ def test_a_directory_that_hangs_or_failed_a_moment_ago_holds_up_no_more_sign_ins
         assert {one.result() for one in asked} == {"it broke off (OSError)"}
     assert ask() == "it broke off (OSError)"  # the turns are free again
     assert ask() == "all servers failed a moment ago"
+
+
+def test_an_entry_whose_id_cannot_be_read_makes_the_answer_incomplete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = [entry(entryUUID=b"1"), entry(uid=b"bea")]
+    monkeypatch.setattr(asking, "connected", lambda _directory: nullcontext())
+    monkeypatch.setattr(asking, "everybody", lambda *_asked: iter(there))
+    with pytest.raises(asking.Away, match="no entryUUID that can be read"):
+        asking.read(read(), {"1", "2"}, None, NOW)
+    del there[1]
+    assert set(asking.read(read(), {"1", "2"}, None, NOW).present) == {"1"}
 
 
 def moment(day: int, hour: int, minute: int = 0) -> datetime:

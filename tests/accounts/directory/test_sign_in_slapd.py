@@ -197,6 +197,7 @@ def test_a_searching_account_that_is_refused_and_a_wrong_base_are_the_directorys
 ) -> None:
     uni.person("ada")
     for wrong in ({"BERTH_LDAP_BIND_PASSWORD": "old"}, {"BERTH_LDAP_PEOPLE_BASE": f"ou=nothing,{BASE}"}):
+        asking._failed_at.clear()
         settings.LDAP = directory_from(uni.settings(**wrong))
         assert enter("ada") == AWAY
 
