@@ -13,6 +13,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+PART_COMMANDS = (["worker"], ["watch"], ["collect"], ["ssh_jump"])  # of manage.py; web is no command of it
 
 
 def state_dir() -> Path:
@@ -48,6 +49,17 @@ def to_the_primary(database: dict[str, Any]) -> dict[str, Any]:
     """
     hosts = f"{database.get('HOST', '')},{database.get('OPTIONS', {}).get('host', '')}".strip(",")
     return {"target_session_attrs": "read-write"} | ({"connect_timeout": 3} if "," in hosts else {})
+
+
+def session_name(role: str, arguments: list[str]) -> str:
+    """Return the name by which PostgreSQL lists this process's sessions: a part's begins with `berth `.
+
+    A pod's role is also set for a command that somebody runs there, such as a backup: it is not the part.
+    """
+    program, command = Path(arguments[0]).name, arguments[1:2]
+    if role and (program != "manage.py" or command in PART_COMMANDS):
+        return f"berth {role}"
+    return " ".join([program, *(command if program == "manage.py" else ())])
 
 
 def from_url(read: Callable[[str], dict[str, Any]], name: str) -> dict[str, Any]:

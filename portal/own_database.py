@@ -12,12 +12,13 @@ from clusters.api import Api
 from clusters.doctor import Check, Finding, Level
 from clusters.models import Cluster
 
-# Accounts that are connected, and may do all that the tables' owner may.
+# Accounts by which parts (`portal.environment.session_name`) are connected, and that may do all that the tables' owner
+# may. Somebody who takes a backup, or migrates, has to be the owner.
 OWNERS = """
 SELECT DISTINCT usename FROM pg_stat_activity
 JOIN pg_roles ON rolname = usename
 JOIN pg_class ON relname = 'django_migrations' AND relnamespace = current_schema()::regnamespace
-WHERE datname = current_database()
+WHERE datname = current_database() AND starts_with(application_name, 'berth ')
 AND (usesysid = relowner OR NOT rolsuper AND pg_has_role(usesysid, relowner, 'MEMBER'))
 ORDER BY 1
 """

@@ -1,6 +1,7 @@
 """Settings, read from the environment. Without BERTH_TRIAL=1 every default is the one for production."""
 
 import os
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from portal.environment import (
     from_url,
     load_run_file,
     load_secret_files,
+    session_name,
     state_dir,
     to_the_primary,
 )
@@ -142,6 +144,7 @@ DATABASES: dict[str, Any] = {"default": from_url(env.db_url, "DATABASE_URL")}
 # A machine that loses power does not close its connections. With these options PostgreSQL frees what its sessions hold
 # (rows, locks) after some twenty seconds instead of TCP's two hours, and clients notice a dead database as fast.
 DATABASES["default"]["OPTIONS"] = {
+    "application_name": session_name(ROLE, sys.argv),
     "keepalives_idle": 10,
     "keepalives_interval": 3,
     "keepalives_count": 3,

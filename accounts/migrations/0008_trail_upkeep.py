@@ -3,6 +3,9 @@
 They act as the tables' owner: no part's account may change an entry, and none owns a table.
 
 The search path is the tables' schema and nothing before it, so that no caller's own table is taken for one of these.
+
+Who took over the worker may call them, too: so they never drop the newest entries, say what they dropped, and make no
+months but the next ones.
 """
 
 import django.db.models.deletion
@@ -21,6 +24,12 @@ DECLARE
     until timestamptz := GREATEST(since, this_month + interval '1 month');
     month timestamptz := until;
 BEGIN
+    IF (
+        ahead BETWEEN 0 AND 24 AND this_month < now() + interval '2 months'
+        AND this_month = date_trunc('month', this_month)
+    ) IS NOT TRUE THEN
+        RAISE EXCEPTION 'no months of the audit trail are made from % on', this_month USING ERRCODE = 'check_violation';
+    END IF;
     IF since >= wanted THEN
         RETURN;
     END IF;
@@ -61,21 +70,49 @@ DROP = """
 CREATE FUNCTION accounts_trail_drop_before(moment timestamptz) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET timezone = 'UTC' AS $$
 DECLARE
-    old text;
+    old record;
+    kept interval;
+    kept_from timestamptz;
+    entries bigint;
+    told jsonb[] := '{}';
 BEGIN
+    -- A month at least is kept. The shortest has 28 days, and a caller's clock may be a little fast.
+    IF (moment <= now() - interval '27 days') IS NOT TRUE THEN
+        RAISE EXCEPTION 'the audit trail from % on is kept', moment USING ERRCODE = 'check_violation';
+    END IF;
+    kept := age(date_trunc('month', now()), moment);
     LOCK TABLE accounts_user, accounts_tenant, accounts_auditentry IN ACCESS EXCLUSIVE MODE;
     FOR old IN
-        SELECT child.relname FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
-        WHERE inhparent = 'accounts_auditentry'::regclass AND substring(
-            pg_get_expr(child.relpartbound, child.oid) FROM $re$TO \\('([^']+)'\\)$re$
-        )::timestamptz <= moment
+        SELECT name, substring(bounds FROM $re$FROM \\('([^']+)'\\)$re$)::timestamptz AS since, until
+        FROM (
+            SELECT child.relname AS name, pg_get_expr(child.relpartbound, child.oid) AS bounds,
+            substring(
+                pg_get_expr(child.relpartbound, child.oid) FROM $re$TO \\('([^']+)'\\)$re$
+            )::timestamptz AS until
+            FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
+            WHERE inhparent = 'accounts_auditentry'::regclass
+        ) AS partitions
+        WHERE until <= moment ORDER BY until
     LOOP
-        EXECUTE format('DROP TABLE %I', old);
+        kept_from := old.until;
+        EXECUTE format('SELECT count(*) FROM %I', old.name) INTO entries;
+        EXECUTE format('DROP TABLE %I', old.name);
+        IF entries > 0 THEN
+            told := told || jsonb_build_object(
+                'since', to_char(old.since, 'YYYY-MM-DD'), 'until', to_char(old.until, 'YYYY-MM-DD'),
+                'entries', entries, 'months', extract(year FROM kept) * 12 + extract(month FROM kept)
+            );
+        END IF;
     END LOOP;
+    IF kept_from IS NULL THEN
+        RETURN;
+    END IF;
     EXECUTE format(
         'CREATE TABLE accounts_auditentry_first PARTITION OF accounts_auditentry (PRIMARY KEY (id)) '
-        'FOR VALUES FROM (MINVALUE) TO (%L)', moment
+        'FOR VALUES FROM (MINVALUE) TO (%L)', kept_from
     );
+    INSERT INTO accounts_auditentry (at, actor_name, action, outcome, target_kind, target_id, data)
+    SELECT clock_timestamp(), '', 'trail.forgotten', 'done', '', '', data FROM unnest(told) AS data;
 END $$;
 REVOKE ALL ON FUNCTION accounts_trail_drop_before FROM PUBLIC;
 """

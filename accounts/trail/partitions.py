@@ -64,19 +64,16 @@ def make_months(now: datetime) -> None:
         execute("SELECT accounts_trail_make_months(%s, %s)", month_of(now), AHEAD)
 
 
-def drop_before(moment: datetime) -> list[tuple[Partition, int]]:
-    """Drop the tables that end at or before the moment, a month's beginning. Return them, with their entries' number.
+def drop_before(moment: datetime) -> None:
+    """Drop the tables that end at or before the moment, with an entry in the trail for each that had entries.
 
     Entries with an older time find a new first table. Drop nothing if all that is old is a first table without entries.
     """
     with transaction.atomic():
         alone_or_later("accounts.trail.partitions")
         old = [each for each in partitions() if each.until is not None and each.until <= moment]
-        counts = [_entries(each) for each in old]
-        if not any(counts) and len(old) < 2:
-            return []
-        execute("SELECT accounts_trail_drop_before(%s)", old[-1].until)
-    return list(zip(old, counts, strict=True))
+        if len(old) > 1 or any(_has_entries(each) for each in old):
+            execute("SELECT accounts_trail_drop_before(%s)", moment)
 
 
 def execute(statement: str, *values: datetime | int | None) -> None:
@@ -84,14 +81,14 @@ def execute(statement: str, *values: datetime | int | None) -> None:
         cursor.execute(statement, values)
 
 
-def _entries(partition: Partition) -> int:
-    """Return the number of entries, read through the trail: nobody but the owner may read a partition by itself."""
+def _has_entries(partition: Partition) -> bool:
+    """Look for an entry through the trail: nobody but the owner may read a partition by itself."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT count(*) FROM {TRAIL} WHERE at >= coalesce(%s, '-infinity'::timestamptz) AND at < %s",  # noqa: S608
+            f"SELECT EXISTS (SELECT FROM {TRAIL} WHERE at >= coalesce(%s, '-infinity'::timestamptz) AND at < %s)",  # noqa: S608
             [partition.since, partition.until],
         )
-        return int(cursor.fetchone()[0])
+        return bool(cursor.fetchone()[0])
 
 
 def _read(name: str, bounds: str) -> Partition:

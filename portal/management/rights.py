@@ -15,9 +15,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.core.management import CommandError
 from django.db import connections, transaction
+from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
+TABLE = "django_migrations"  # Berth's tables have the owner of this one
 PARTS = ("web", "worker", "watcher", "collector", "ssh-jump")
 VERBS = {"S": "SELECT", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}
 # S: read, I: insert, U: update, D: delete. `+a,b`: update these columns alone. To lock a row takes such a right, too.
@@ -138,7 +141,6 @@ RIGHTS: dict[str, dict[str, str]] = {
             quotas_claim               S
             quotas_pool                S
             quotas_tenantlimit         S
-            storage_connection         S
             storage_filessession       SIU
             storage_mount              S
             storage_snapshot           S
@@ -206,13 +208,16 @@ def account_of(owner: str, part: str) -> str:
 
 
 def grant(database: str = "default") -> list[str]:
-    """Give each account of a part that exists its rights, and no others. Return the names of these accounts."""
+    """Give each account of a part that exists its rights, and no others. Return the names of these accounts.
+
+    Raise a CommandError if this account is not the tables' owner, or a part could still make tables of its own.
+    """
     with transaction.atomic(using=database), connections[database].cursor() as cursor:
         cursor.execute("SELECT current_user, current_schema(), current_database()")
         owner, schema, name = cursor.fetchone()
         accounts = {account_of(owner, part): part for part in PARTS}
-        cursor.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [list(accounts)])
-        there = sorted(account for (account,) in cursor.fetchall())
+        _require_owner(cursor, owner)
+        there = _that_exist(cursor, list(accounts))
         if not there:
             return []
         cursor.execute(FOUND)
@@ -222,7 +227,41 @@ def grant(database: str = "default") -> list[str]:
         for account in there:
             for statement in _granted(accounts[account], account, schema, objects):
                 cursor.execute(statement)
+        _require_closed(cursor, schema, there)
     return there
+
+
+def _that_exist(cursor: CursorWrapper, accounts: list[str]) -> list[str]:
+    cursor.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) ORDER BY 1", [accounts])
+    return [account for (account,) in cursor.fetchall()]
+
+
+def _require_owner(cursor: CursorWrapper, account: str) -> None:
+    """Raise a CommandError if another account owns the tables, and parts have accounts that are named for it."""
+    cursor.execute(
+        "SELECT tableowner FROM pg_tables WHERE schemaname = current_schema() AND tablename = %s", [TABLE]
+    )
+    (owner,) = cursor.fetchone() or (account,)
+    named = [account_of(owner, part) for part in PARTS] if owner != account else []
+    if there := _that_exist(cursor, named):
+        raise CommandError(
+            f"{account} does not own Berth's tables, so it cannot give {', '.join(there)} their rights. Run migrate as "
+            f"their owner, {owner}: set DATABASE_URL to that account."
+        )
+
+
+def _require_closed(cursor: CursorWrapper, schema: str, accounts: list[str]) -> None:
+    """Raise a CommandError if an account can make tables in the schema: they could stand in for Berth's."""
+    cursor.execute(
+        "SELECT one FROM unnest(%s::text[]) AS one WHERE has_schema_privilege(one, %s, 'CREATE') ORDER BY 1",
+        [accounts, schema],
+    )
+    if still := ", ".join(account for (account,) in cursor.fetchall()):
+        raise CommandError(
+            f"{still} can create tables in the schema {schema}, and only its owner can take that away. As that owner "
+            f"or as a superuser, run: REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {still}; then run migrate again. If "
+            "they are superusers, or members of a role with that right, take that away."
+        )
 
 
 def _closed(schema: str, database: str) -> list[sql.Composed]:

@@ -27,6 +27,8 @@ from monitoring.models import Alert, Finding, PostMortem, Trouble
 from portal.metrics import exposition
 from vitals.models import Process
 
+# Of these no value is shown, whatever it looks like: a password may be a number.
+SECRET = re.compile("PASSWORD|SECRET|TOKEN|KEY|REGISTRY|KUBECONFIG|URL")
 SHOWN = re.compile(r"-?\d{1,9}(\.\d{1,6})?|true|false|yes|no|", re.IGNORECASE)
 TABLES = """
 SELECT c.relname AS name, greatest(c.reltuples, 0)::bigint AS about_rows, pg_total_relation_size(c.oid) AS bytes,
@@ -80,12 +82,12 @@ def own_settings() -> dict[str, str]:
     names = (
         name for name in os.environ if name.startswith(("BERTH_", "DATABASE_URL", "FORWARDED_ALLOW_IPS"))
     )
-    return {name: shown(os.environ[name]) for name in sorted(names)}
+    return {name: shown(name, os.environ[name]) for name in sorted(names)}
 
 
-def shown(value: str) -> str:
-    """Return a short number or a switch as it is; of any other value, only that there is one."""
-    return value if SHOWN.fullmatch(value) else "set"
+def shown(name: str, value: str) -> str:
+    """Return a short number or a switch as it is; of any other value, and of secrets, only that there is one."""
+    return value if SHOWN.fullmatch(value) and not SECRET.search(name) else "set"
 
 
 def database() -> dict[str, Any]:

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.apps import apps
+from django.core.management import CommandError
 from django.db import connection, models
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.test import Client
@@ -24,6 +26,8 @@ from clusters.doctor import Level
 from clusters.signals import tick
 from monitoring import tasks as monitoring_tasks
 from portal import own_database
+from portal.channel_layer import connection_parameters
+from portal.environment import session_name
 from portal.management import rights
 from quotas import admission
 from quotas.models import Claim
@@ -165,8 +169,31 @@ def test_the_collector_stores_lines_and_gives_old_ones_up(cast: Cast) -> None:
 def test_doctor_warns_of_parts_that_connect_as_the_owner(cast: Cast, settings: Any) -> None:
     assert list(own_database.findings(cast.cluster, Api.__new__(Api))) == []  # a trial
     settings.TRIAL = False
-    [found] = own_database.findings(cast.cluster, Api.__new__(Api))
-    assert found.level == Level.WARN and "berth" in found.message
+    for name, level in (("berth worker", Level.WARN), ("manage.py backup", Level.OK), ("psql", Level.OK)):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT set_config('application_name', %s, true), pg_stat_clear_snapshot()", [name]
+            )
+        [found] = own_database.findings(cast.cluster, Api.__new__(Api))
+        assert found.level == level, name
+
+
+@pytest.mark.parametrize(
+    ("role", "arguments", "name"),
+    [
+        ("web", ["/usr/bin/uvicorn", "portal.asgi:application"], "berth web"),
+        ("worker", ["manage.py", "worker"], "berth worker"),
+        ("ssh-jump", ["./manage.py", "ssh_jump"], "berth ssh-jump"),
+        ("worker", ["manage.py", "backup", "-"], "manage.py backup"),
+        ("", ["manage.py", "migrate"], "manage.py migrate"),
+        ("", ["manage.py"], "manage.py"),
+        ("", ["/usr/bin/pytest"], "pytest"),
+    ],
+)
+def test_sessions_of_a_command_in_a_parts_pod_are_not_the_parts(
+    role: str, arguments: list[str], name: str
+) -> None:
+    assert session_name(role, arguments) == name
 
 
 def test_grants_that_were_changed_are_put_right(cast: Cast) -> None:
@@ -181,3 +208,23 @@ def test_grants_that_were_changed_are_put_right(cast: Cast) -> None:
             [account, account],
         )
         assert cursor.fetchone() == (False, True)
+
+
+def test_nobody_but_the_owner_grants() -> None:
+    with account_of("web"), pytest.raises(CommandError, match="Run migrate as their owner, berth"):
+        rights.grant()
+
+
+def test_an_account_that_can_still_make_tables_stops_the_migration() -> None:
+    account = rights.account_of("berth", "web")
+    superuser = {**connection_parameters(), "user": "postgres"}
+    with psycopg.connect(**superuser, autocommit=True) as server:
+        server.execute("CREATE ROLE berth_tests_makers")
+        try:
+            server.execute("GRANT CREATE ON SCHEMA public TO berth_tests_makers")
+            server.execute(f"GRANT berth_tests_makers TO {account}")
+            with pytest.raises(CommandError, match=f"^{account} can create tables"):
+                rights.grant()
+        finally:
+            server.execute("DROP OWNED BY berth_tests_makers")
+            server.execute("DROP ROLE berth_tests_makers")

@@ -6,7 +6,22 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
+
 Header = tuple[bytes, bytes]
+
+
+def by_https_alone(send: Any) -> Any:
+    """Return `send` with a header that keeps browsers from coming back in clear text, as Berth's own pages send it."""
+    seconds = settings.SECURE_HSTS_SECONDS
+    header = (b"strict-transport-security", f"max-age={seconds}".encode())
+
+    async def send_with_it(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], header]}
+        await send(message)
+
+    return send_with_it if seconds else send
 
 
 async def answer(send: Any, status: int, headers: list[Header], body: bytes = b"") -> None:

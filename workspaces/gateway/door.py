@@ -12,7 +12,7 @@ from django.db import InterfaceError, OperationalError
 from django.utils.translation import gettext as _
 
 from . import carry, guests, hosts, passes, sockets, upstream
-from .answers import redirect, refuse
+from .answers import by_https_alone, redirect, refuse
 from .hosts import ENTER, Site
 from .passes import Guest
 
@@ -40,7 +40,7 @@ class Gateway:
         elif scope["type"] == "websocket":
             await _socket(scope, receive, send, site, headers)
         else:
-            await _request(scope, receive, send, site, headers)
+            await _request(scope, receive, by_https_alone(send), site, headers)
 
 
 async def _lifespan(receive: Any, send: Any) -> None:

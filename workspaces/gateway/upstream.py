@@ -22,7 +22,9 @@ NOT_PASSED = {
     "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }  # fmt: skip
 # Headers that act beyond this host's pages, or on a proxy before Berth; our server adds the last two itself.
-NOT_BACK = {"clear-site-data", "service-worker-allowed", "x-sendfile", "date", "server"}
+NOT_BACK = {
+    "clear-site-data", "service-worker-allowed", "strict-transport-security", "x-sendfile", "date", "server",
+}  # fmt: skip
 PASS_COOKIES = ("berth_pass", "__Host-berth_pass")
 # Jupyter's login (`username-<host>`) would also open it at its own address; its `_xsrf` is for logins by cookie.
 JUPYTERS_COOKIES = ("username-", "_xsrf")

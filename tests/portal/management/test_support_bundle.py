@@ -60,8 +60,18 @@ def test_a_bundle_is_whole_and_tells_nothing_of_people(
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [("1", "1"), ("0.5", "0.5"), ("true", "true"), ("", ""), ("1234567890", "set"), ("berth.example", "set")],
+    ("name", "value", "said"),
+    [
+        ("BERTH_X", "1", "1"),
+        ("BERTH_X", "0.5", "0.5"),
+        ("BERTH_X", "true", "true"),
+        ("BERTH_X", "", ""),
+        ("BERTH_X", "1234567890", "set"),
+        ("BERTH_X", "berth.example", "set"),
+        ("BERTH_LDAP_BIND_PASSWORD", "12345678", "set"),
+        ("BERTH_OIDC_CLIENT_SECRET", "1", "set"),
+        ("DATABASE_URL", "1", "set"),
+    ],
 )
-def test_of_a_setting_only_numbers_and_switches_are_shown(value: str, said: str) -> None:
-    assert support.shown(value) == said
+def test_of_a_setting_only_numbers_and_switches_are_shown(name: str, value: str, said: str) -> None:
+    assert support.shown(name, value) == said

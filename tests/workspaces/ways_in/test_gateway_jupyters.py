@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import pytest
@@ -31,8 +32,11 @@ async def stage(cast: Cast) -> AsyncIterator[Stage]:
 PLAIN = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
 
 
-async def test_what_proxies_and_browsers_would_obey_does_not_come_back(stage: Stage) -> None:
+async def test_what_proxies_and_browsers_would_obey_does_not_come_back(stage: Stage, settings: Any) -> None:
+    async with stage.browser.get(stage.at("/api")) as answer:
+        assert "Strict-Transport-Security" not in answer.headers  # a trial
     await stage.open()
+    settings.SECURE_HSTS_SECONDS = 600
     hostile = {
         "X-Accel-Redirect": "/internal",
         "X-Accel-Buffering": "no",
@@ -43,12 +47,14 @@ async def test_what_proxies_and_browsers_would_obey_does_not_come_back(stage: St
         "X-Mine": "1",
     }
     lines = "".join(f"{name}: {value}\r\n" for name, value in hostile.items())
+    lines += "Strict-Transport-Security: max-age=0\r\n"
     set_to = ("berth_pass=x", "=berth_pass=x", "username-a=x", "_xsrf=x", "a=1; Domain =.localhost")
     cookies = "".join(f"Set-Cookie: {cookie}\r\n" for cookie in set_to)
     says = that_says(f"{PLAIN}{lines}{cookies}\r\nok")
     async with jupyter_that(stage, says), stage.browser.get(stage.at("/api")) as answer:
         assert not set(hostile) & set(answer.headers)
         assert answer.headers.getall("Set-Cookie") == ["a=1"]
+        assert answer.headers.getall("Strict-Transport-Security") == ["max-age=600"]
         assert len(answer.headers.getall("Server", [])) == 1
 
 
