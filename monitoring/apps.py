@@ -8,7 +8,7 @@ class MonitoringConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts.trail import trail_words as trail
-        from clusters.doctor import examination, proving
+        from clusters.doctor import examination
         from clusters.errands import running
         from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
         from quotas.accounting import used
@@ -24,15 +24,12 @@ class MonitoringConfig(AppConfig):
         from .health import drain, signs, starts, supplies
         from .idle import looking as idle
         from .intake import ecc
-        from .isolation import proof, queries
         from .isolation import steps as isolation
         from .parts import looks as parts
         from .validation import steps
 
         trail.register(trail_words.KINDS, trail_words.DONE)
         examination.register(doctor.findings_about)
-        examination.register(queries.findings)
-        proving.register(proof.Proofs())
         running.register("monitoring.close", drain.close_for)
         running.register("monitoring.drift", drift_actions.do_for)
         tick.connect(looks.on_tick, dispatch_uid="monitoring.looks")
@@ -59,6 +56,20 @@ class MonitoringConfig(AppConfig):
         of_runs.register(devices.devices_of)
         drivers.register(nodes.drivers_of)
         self._connect_post_mortems()
+        self._connect_tests()
+
+    def _connect_tests(self) -> None:
+        from clusters.doctor import examination, proving
+        from clusters.site import registries
+
+        from .isolation import manifests as of_proofs
+        from .isolation import proof, queries
+        from .validation import manifests as of_tests
+
+        examination.register(queries.findings)
+        proving.register(proof.Proofs())
+        registries.register(of_proofs.namespaces)
+        registries.register(lambda instance: {of_tests.namespace(instance)})
 
     def _connect_post_mortems(self) -> None:
         from clusters.signals import objects_changed, tick

@@ -42,13 +42,13 @@ def load_secret_files() -> None:
             os.environ.setdefault(file.name, file.read_text().rstrip("\r\n"))
 
 
-def for_several_hosts(database: dict[str, Any]) -> dict[str, Any]:
-    """Return options with which connections of a DATABASE_URL with several hosts find the primary; else none.
+def to_the_primary(database: dict[str, Any]) -> dict[str, Any]:
+    """Return options with which connections take no standby: one name may lead to it for a moment, too.
 
-    A server that lost its power does not refuse: after three seconds the next one is asked.
+    Of several hosts in a DATABASE_URL, one that lost its power does not refuse: after three seconds the next is asked.
     """
     hosts = f"{database.get('HOST', '')},{database.get('OPTIONS', {}).get('host', '')}".strip(",")
-    return {"target_session_attrs": "read-write", "connect_timeout": 3} if "," in hosts else {}
+    return {"target_session_attrs": "read-write"} | ({"connect_timeout": 3} if "," in hosts else {})
 
 
 def session_name(role: str, arguments: list[str]) -> str:

@@ -16,12 +16,12 @@ from accounts.directory.configuration import directory_from
 from accounts.sign_on.configuration import provider_from
 from portal.environment import (
     BASE_DIR,
-    for_several_hosts,
     from_url,
     load_run_file,
     load_secret_files,
     session_name,
     state_dir,
+    to_the_primary,
 )
 from portal.safe_start import metrics_token, unsafe
 
@@ -153,11 +153,16 @@ DATABASES["default"]["OPTIONS"] = {
     "server_side_binding": True,
     "prepare_threshold": 3,
     "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3",
-    **for_several_hosts(DATABASES["default"]),
+    **to_the_primary(DATABASES["default"]),
     **DATABASES["default"].get("OPTIONS", {}),
 }
 if ROLE in ("web", "ssh-jump"):
-    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 12, "timeout": 10}
+    DATABASES["default"]["OPTIONS"]["pool"] = {
+        "min_size": 1,
+        "max_size": 12,
+        "timeout": 10,
+        "reconnect_timeout": 2,
+    }
 elif ROLE == "watcher":
     # Large enough that a cluster that hangs, whose looks keep their connections until they time out, delays no other.
     DATABASES["default"]["OPTIONS"]["pool"] = {

@@ -19,7 +19,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models import Max
 
 from vitals.models import Release
-from vitals.pulse import show_life
+from vitals.pulse import show_begin, show_life
 from vitals.release import too_old
 
 logger = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ class PartCommand(BaseCommand):
         wait_until_ready(stopped.wait)
         if stopped.is_set():
             sys.exit(0)
+        show_begin()
         for number, handler in before.items():
             signal.signal(number, handler)
         result: str | None = super().execute(*args, **options)

@@ -71,6 +71,12 @@ def show_life() -> None:
         Path(settings.SIGN_OF_LIFE).touch()
 
 
+def show_begin() -> None:
+    """Touch the file that says that this part waits for nothing any more and begins its work."""
+    if settings.SIGN_OF_LIFE:
+        Path(f"{settings.SIGN_OF_LIFE}.begun").touch()
+
+
 def beat(part: str) -> None:
     """Write that this process was heard just now."""
     me = Process(

@@ -20,7 +20,7 @@ from accounts.models import User
 COOKIE = f"{settings.COOKIE_PREFIX}berth_device"
 SALT = "accounts.credentials.devices"
 LIFETIME = timedelta(days=180)
-MOST_PEOPLE = 5  # who share a browser
+MOST_NAMES = 10  # of five people who share a browser: the user name, and the name in the directory
 
 
 def known(request: HttpRequest | None, username: str) -> str | None:
@@ -29,14 +29,15 @@ def known(request: HttpRequest | None, username: str) -> str | None:
     return str(device["id"]) if digest(username) in device["names"] else None
 
 
-def remember(request: HttpRequest, response: HttpResponse, user: User) -> None:
-    """Note in the browser that the person has signed in."""
+def remember(request: HttpRequest, response: HttpResponse, user: User, typed: str) -> None:
+    """Note in the browser that the person has signed in. `typed`: the name that they came in with, which in the
+    directory may be another one than here; empty if none."""
     device = _device(request)
-    mine = digest(user.username)
-    others = [name for name in device["names"] if name != mine]
+    mine = list(dict.fromkeys(digest(name) for name in (user.username, typed) if name))
+    others = [name for name in device["names"] if name not in mine]
     response.set_cookie(
         COOKIE,
-        signing.dumps({"id": device["id"], "names": [mine, *others][:MOST_PEOPLE]}, salt=SALT),
+        signing.dumps({"id": device["id"], "names": [*mine, *others][:MOST_NAMES]}, salt=SALT),
         max_age=LIFETIME,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,

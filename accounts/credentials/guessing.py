@@ -3,7 +3,9 @@
 Nobody may shut another person out by guessing, and nobody may guess fast:
 
 - tight: one account from one address (`PAIR`), the codes of one account (`CODES`);
-- growing pauses, but no end: one account from all addresses (`ACCOUNT`), all accounts from one address (`ADDRESS`).
+- growing pauses, but no end: one account from all addresses (`ACCOUNT`), all accounts from one address (`ADDRESS`);
+- tight: one name from all addresses, where the directory is asked (`DIRECTORY`). It may lock the account for good, in
+  all that it is used for. So strangers do shut people out here, but only of this and only in new browsers.
 
 A browser that signed in before, and a person who is signed in, are counted apart: strangers cannot use up their
 attempts. No limit depends on whether the account exists.
@@ -37,6 +39,7 @@ class Limit:
 PAIR = Limit(5)  # one person mistyping
 CODES = Limit(10)  # many machines that know a person's password; that person must wait too
 ACCOUNT = Limit(20, timedelta(seconds=1), timedelta(seconds=60))  # many machines trying one name
+DIRECTORY = Limit(4)  # directories lock accounts after 5 wrong passwords or more
 ADDRESS = Limit(100, timedelta(seconds=1), timedelta(seconds=30))  # one machine, or a whole campus behind it
 
 
@@ -57,6 +60,11 @@ def at_password(username: str, address: str | None, device: str | None) -> Attem
         return Attempt(_digest("device", device, username.casefold()), None, PAIR)
     by_address = ADDRESS if address else None
     return Attempt(digest(username), address, ACCOUNT, PAIR, by_address)
+
+
+def at_directory(username: str) -> Attempt:
+    """Return an attempt at a name in the directory by a browser in which it never signed in, from whatever address."""
+    return Attempt(_digest("directory", username.casefold()), None, DIRECTORY)
 
 
 def at_password_of_signed_in(user_id: UUID, address: str | None) -> Attempt:

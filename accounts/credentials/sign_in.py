@@ -156,6 +156,18 @@ def counted_name(username: str) -> Iterator[None]:
         yield
 
 
+def count_at_directory(request: HttpRequest | None, username: str) -> None:
+    """Count an attempt at a name in the directory before it is asked, but for browsers in which it signed in before.
+    Raise TooMany if strangers tried so often that the directory might lock the account."""
+    if devices.known(request, username) is None:
+        _count(guessing.at_directory(username), username)
+
+
+def forget_at_directory(username: str) -> None:
+    """Forget the attempts after a right password, as the directory does."""
+    _forget(guessing.at_directory(username))
+
+
 @contextmanager
 def _counted(attempt: Attempt, username: str) -> Iterator[None]:
     _count(attempt, username)

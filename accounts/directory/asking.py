@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from secrets import token_hex
+from threading import BoundedSemaphore
 from typing import Any
 
 import ldap3
@@ -29,6 +30,10 @@ CONNECT_SECONDS = 4
 ANSWER_SECONDS = 10
 # A server that did not answer is asked last for so long, so that each sign-in does not wait for it.
 LEFT_OUT_SECONDS = 60
+# For so long after all servers failed no sign-in asks them, and so many of a process ask at once: a directory that
+# hangs must not take the process's threads from everybody else.
+PAUSE_SECONDS = 10
+MOST_AT_ONCE = 3
 # Active Directory sends 1,000 entries at most for one question.
 PAGE = 500
 PAGES = "1.2.840.113556.1.4.319"  # control of RFC 2696
@@ -46,6 +51,7 @@ NOT_LET_IN = frozenset(
     }
 )
 _failed_at: dict[Server, float] = {}
+_turns = BoundedSemaphore(MOST_AT_ONCE)
 
 
 class Away(Exception):
@@ -84,7 +90,7 @@ def proven(
     """
     if not password:
         return None  # a bind without a password succeeds for everybody (RFC 4513, 5.1.2)
-    with connected(directory) as connection:
+    with _turn(directory), connected(directory) as connection:
         found = _one(connection, directory, wanted)
         if found is not None and not _may_come_in(directory, found, name, now):
             found = None
@@ -106,6 +112,11 @@ def read(directory: Directory, known: set[str], seconds: float | None, now: date
             _require_time(end)
             people += 1
             subject = entries.subject(entry, directory)
+            if not subject:
+                raise Away(
+                    f"an entry has no {directory.id_attribute} that can be read: see BERTH_LDAP_PEOPLE_FILTER and the"
+                    " rights of BERTH_LDAP_BIND_DN"
+                )
             if subject in found:
                 raise Away(f"two entries have the same {directory.id_attribute}")
             if subject in known:
@@ -118,6 +129,20 @@ def read(directory: Directory, known: set[str], seconds: float | None, now: date
             if not entries.is_ended(entry, now):
                 present[subject] = entries.claims(entry, directory, _groups(connection, directory, entry))
     return Reading(present, people)
+
+
+@contextmanager
+def _turn(directory: Directory) -> Iterator[None]:
+    """Let a sign-in ask the directory now, or raise Away: it does not wait for others."""
+    began = time.monotonic() - PAUSE_SECONDS
+    if all(_failed_at.get(server, -1e9) > began for server in directory.servers):
+        raise Away("all servers failed a moment ago")
+    if not _turns.acquire(blocking=False):
+        raise Away(f"{MOST_AT_ONCE} sign-ins are waiting for it")
+    try:
+        yield
+    finally:
+        _turns.release()
 
 
 @contextmanager
@@ -198,8 +223,9 @@ def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error)[:160]}"
 
 
-def _bound(directory: Directory, server: Server, dn: str, password: str) -> ldap3.Connection:
-    """Return a connection after a bind, whose result is in `result`. It is encrypted before anything is sent."""
+def _bound(directory: Directory, server: Server, dn: str, password: str | bytes) -> ldap3.Connection:
+    """Return a connection after a bind, whose result is in `result`. It is encrypted before anything is sent. ldap3
+    changes or refuses some characters of a password that is text (SASLprep), and sends bytes as they are."""
     tls = _Tls(directory) if server.is_tls or directory.start_tls else None
     connection = ldap3.Connection(
         ldap3.Server(
@@ -234,7 +260,7 @@ def _is_password(directory: Directory, searching: ldap3.Connection, dn: str, pas
     server = next(
         one for one in directory.servers if str(one) == f"{searching.server.host}:{searching.server.port}"
     )
-    connection = _bound(directory, server, dn, password)
+    connection = _bound(directory, server, dn, password.encode())
     try:
         code = connection.result["result"]
         if code != results.RESULT_SUCCESS and code not in NOT_LET_IN:

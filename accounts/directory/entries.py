@@ -90,8 +90,10 @@ def by_subject(directory: Directory, known: str) -> str:
 
 def groups_filter(directory: Directory, entry: Entry) -> str:
     """Return the filter that finds the person's groups."""
-    name = escape_filter_chars(entry.text(directory.name_attribute))
-    return directory.group_filter.replace("{dn}", escape_filter_chars(entry.dn)).replace("{name}", name)
+    name = entry.text(directory.name_attribute)
+    values = {"{dn}": escape_filter_chars(entry.dn), "{name}": escape_filter_chars(name)}
+    # In one pass: a DN may hold the text {name}.
+    return re.sub(r"\{dn\}|\{name\}", lambda found: values[found[0]], directory.group_filter)
 
 
 def named_groups_filter(directory: Directory) -> str:

@@ -93,13 +93,15 @@ def _of_sync() -> Finding:
     if row is None:
         return Finding("warn", _("No sync has run yet. The worker runs one each night."), hint)
     moment = f"{row.tried_at:%Y-%m-%d %H:%M} UTC"
+    text = _("Last sync: %(moment)s, %(count)s accounts.") % {"moment": moment, "count": row.people}
+    if row.outcome == DirectorySync.Outcome.FAILED and row.people:
+        return Finding("fail", text, row.reason)  # it failed on some people, and is done for the others
     if row.outcome != DirectorySync.Outcome.DONE:
         return Finding(
             "fail",
             _("The sync of %(moment)s changed nothing: %(why)s.") % {"moment": moment, "why": row.reason},
             hint,
         )
-    text = _("Last sync: %(moment)s, %(count)s accounts.") % {"moment": moment, "count": row.people}
     if timezone.now() - row.tried_at > LATE_AFTER:
         return Finding("warn", text, _("The worker should run one each night: is it running?"))
     return Finding("ok", text)

@@ -11,7 +11,9 @@ class DirectorySync(models.Model):
     class Outcome(models.TextChoices):
         DONE = "done"
         HELD_BACK = "held_back"  # too many would have left at once
-        FAILED = "failed"  # the directory did not answer, or not in full
+        FAILED = (
+            "failed"  # the directory did not answer, or not in full; or some people could not be followed
+        )
 
     began_at = models.DateTimeField(auto_now_add=True)  # the first run that there was
     tried_at = models.DateTimeField()

@@ -1,7 +1,7 @@
 """Compare the accounts that came from the directory with the directory: end what left, let roles follow groups.
 
-An answer that is missing, empty or cut short changes nothing. Each person is one transaction, and a run that is killed
-is made up for by the next.
+An answer that is missing, empty or cut short changes nothing. Each person is changed by themselves, and a run that is
+killed is made up for by the next.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Report:
     returned: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     without_owner: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
 
 
 def run_if_due(now: datetime | None = None) -> None:
@@ -64,7 +65,11 @@ def run(
     with alone(KEY) as mine:
         if not mine:
             return Report(Outcome.FAILED, "another run is under way")
-        report = _compared(directory, dry_run=dry_run, force=force, seconds=seconds)
+        try:
+            report = _compared(directory, dry_run=dry_run, force=force, seconds=seconds)
+        except Exception as error:
+            log.exception("sync with LDAP")
+            report = Report(Outcome.FAILED, f"an error of Berth ({type(error).__name__}): see the log")
         if not dry_run:
             _keep(directory, report)
     return report
@@ -76,7 +81,9 @@ def _compared(directory: Directory, *, dry_run: bool, force: bool, seconds: floa
         reading = asking.read(directory, set(accounts), seconds, timezone.now())
     except Away as away:
         return Report(Outcome.FAILED, str(away))
-    wanted = plan(accounts, reading.present, directory, set(Tenant.objects.values_list("slug", flat=True)))
+    tenants = set(Tenant.objects.values_list("slug", flat=True))
+    admins = User.objects.filter(is_active=True, is_staff=True, service_of=None)
+    wanted = plan(accounts, reading.present, directory, tenants, set(admins.values_list("pk", flat=True)))
     report = Report(
         Outcome.DONE,
         people=len(accounts),
@@ -87,26 +94,53 @@ def _compared(directory: Directory, *, dry_run: bool, force: bool, seconds: floa
     )
     if wanted.is_too_much and not force:
         return replace(report, outcome=Outcome.HELD_BACK, reason=_why_held_back(wanted))
-    if not dry_run:
-        _apply(
-            directory,
-            wanted,
-            {user.pk: reading.present[uid] for uid, user in accounts.items() if uid in reading.present},
-        )
-    return report
+    if dry_run:
+        return report
+    told = {user.pk: reading.present[uid] for uid, user in accounts.items() if uid in reading.present}
+    failed = _apply(directory, wanted, told)
+    return _without(report, failed) if failed else report
 
 
-def _apply(directory: Directory, wanted: Plan, told: dict[UUID, dict[str, Any]]) -> None:
-    for user in wanted.leaving:
-        members.follow_directory(user, is_there=False)
-    for user in wanted.returning:
-        members.follow_directory(user, is_there=True)
-    for user in (*wanted.returning, *wanted.changing):
-        with transaction.atomic():
-            one_at_a_time(admission.LOCK)
-            row = locked(User.objects.filter(pk=user.pk, is_active=True)).first()
-            if row is not None:
-                admission.follow(row, directory, told[user.pk])
+def _apply(directory: Directory, wanted: Plan, told: dict[UUID, dict[str, Any]]) -> list[str]:
+    """Change each person by themselves. Return the names of those on whom it failed: it does not stop the others."""
+    failed = []
+    for user in (*wanted.leaving, *wanted.returning, *wanted.changing):
+        try:
+            _follow(directory, user, told.get(user.pk))
+        except Exception:
+            log.exception("sync with LDAP: %s", user.username)
+            failed.append(user.username)
+    return sorted(failed)
+
+
+def _follow(directory: Directory, user: User, told: dict[str, Any] | None) -> None:
+    """Do to the account what the directory says of its person; None: they are gone."""
+    members.follow_directory(user, is_there=told is not None)
+    if told is None:
+        return
+    with transaction.atomic():
+        one_at_a_time(admission.LOCK)
+        row = locked(User.objects.filter(pk=user.pk, is_active=True)).first()
+        if row is not None:
+            admission.follow(row, directory, told)
+
+
+def _without(report: Report, failed: list[str]) -> Report:
+    """Return the report of a run that failed on these people, and is done for the others."""
+    left, returned, changed = (
+        [name for name in names if name not in failed]
+        for names in (report.left, report.returned, report.changed)
+    )
+    reason = f"{len(failed)} not followed, see the log: {', '.join(failed)}"
+    return replace(
+        report,
+        outcome=Outcome.FAILED,
+        reason=reason,
+        left=left,
+        returned=returned,
+        changed=changed,
+        failed=failed,
+    )
 
 
 def _keep(directory: Directory, report: Report) -> None:
@@ -133,11 +167,14 @@ def _keep(directory: Directory, report: Report) -> None:
         if report.outcome == Outcome.HELD_BACK:
             refused = AuditEntry.Outcome.REFUSED
             audit.record(None, "directory.sync", outcome=refused, data=counts | {"code": "too_many_leave"})
-        elif report.outcome == Outcome.DONE and (report.left or report.returned or report.changed):
-            audit.record(None, "directory.sync", data=counts | {"without_owner": report.without_owner})
+        elif report.left or report.returned or report.changed:
+            failed = {"failed": report.failed} if report.failed else {}
+            audit.record(
+                None, "directory.sync", data=counts | {"without_owner": report.without_owner} | failed
+            )
     level = logging.INFO if report.outcome == Outcome.DONE else logging.ERROR
     log.log(level, "sync with LDAP: %s %s", report.outcome, report.reason or counts)
-    if report.without_owner and report.outcome == Outcome.DONE:
+    if report.without_owner and report.outcome != Outcome.HELD_BACK:
         log.warning("sync with LDAP: no owner is left in %s", ", ".join(report.without_owner))
 
 
@@ -153,7 +190,8 @@ def _without_owner(leaving: list[User]) -> list[str]:
 
 def _why_held_back(wanted: Plan) -> str:
     losing = f", {wanted.losing_roles} would lose all roles" if wanted.losing_roles else ""
-    return f"{len(wanted.leaving)} of {wanted.active} people would leave at once{losing}"
+    admins = ", no admin would stay" if wanted.no_admin_stays else ""
+    return f"{len(wanted.leaving)} of {wanted.active} people would leave at once{losing}{admins}"
 
 
 def _names(users: list[User]) -> list[str]:

@@ -54,7 +54,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         try:
             sign_in.confirm(actor.user, form.cleaned_data["own"])
-            admission.connect(actor, directory, _claims(directory, form))
+            admission.connect(actor, directory, _claims(directory, request, form))
         except Refusal as refusal:
             form.add_error(None, f"{refusal.message} {refusal.hint}".strip())
             status = refusal.status
@@ -67,11 +67,11 @@ def connect(request: HttpRequest) -> HttpResponse:
     return render(request, "accounts/connect_directory.html", context, status=status)
 
 
-def _claims(directory: Directory, form: ConnectForm) -> dict[str, Any]:
+def _claims(directory: Directory, request: HttpRequest, form: ConnectForm) -> dict[str, Any]:
     """Return what the directory says of the person. A wrong password there counts as it does at sign-in."""
     name = form.cleaned_data["username"]
     with sign_in.counted_name(name):
-        claims = prove(directory, name, form.cleaned_data["password"])
+        claims = prove(directory, request, name, form.cleaned_data["password"])
         if claims is None:
             raise NotSignedIn(
                 "wrong_password_there",

@@ -1,5 +1,6 @@
-from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
+
+from vitals.indexes import AddIndexBeside
 
 
 class Migration(migrations.Migration):
@@ -8,5 +9,5 @@ class Migration(migrations.Migration):
     dependencies = [("accounts", "0006_directory")]
 
     operations = [
-        AddIndexConcurrently(model_name="notice", index=models.Index(fields=["at"], name="notice_age")),
+        AddIndexBeside(model_name="notice", index=models.Index(fields=["at"], name="notice_age")),
     ]

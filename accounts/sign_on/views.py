@@ -46,7 +46,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            return after_password(request, user, target, how=signing_in.way_of(user))
+            typed = form.cleaned_data["username"]
+            return after_password(request, user, target, how=signing_in.way_of(user), typed=typed)
     return _page(request, target, form, refusal)
 
 
@@ -116,24 +117,25 @@ def callback(request: HttpRequest) -> HttpResponse:
     return finish(request, user, proof.kept["target"], how="oidc")
 
 
-def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpResponse:
-    """Sign the person in, with a new session key. No other place does. The answer's cookies belong to the browser."""
+def finish(request: HttpRequest, user: User, target: str, *, how: str, typed: str = "") -> HttpResponse:
+    """Sign the person in, with a new session key. No other place does. The answer's cookies belong to the browser.
+    `typed`: the name that came with a password."""
     waiting.drop(request)
     login(request, user, backend=signing_in.BERTH)
     signing_in.record_signed_in(user, how)
     response = remembered(redirect(target), user)
-    devices.remember(request, response, user)
+    devices.remember(request, response, user, typed)
     return response
 
 
 def after_password(
-    request: HttpRequest, user: User, target: str, *, how: str, code_given: bool = False
+    request: HttpRequest, user: User, target: str, *, how: str, typed: str, code_given: bool = False
 ) -> HttpResponse:
     """Sign in, or ask for what is still missing. `how`: whose password it was (`sign_in.way_of`)."""
     step = _still_asked(user, how, code_given)
     if step is None:
-        return finish(request, user, target, how=f"{how} and code" if code_given else how)
-    waiting.hold(request, user, target, code_given=code_given, how=how)
+        return finish(request, user, target, how=f"{how} and code" if code_given else how, typed=typed)
+    waiting.hold(request, user, target, code_given=code_given, how=how, typed=typed)
     return redirect(step)
 
 

@@ -29,7 +29,14 @@ def choose_at_sign_in(request: HttpRequest) -> HttpResponse:
         return redirect("sign-in")
     form: SetPasswordForm[User] = SetPasswordForm(held.user, request.POST or None)
     if _chosen(form, held.user):
-        return after_password(request, held.user, held.target, how=held.how, code_given=held.code_given)
+        return after_password(
+            request,
+            held.user,
+            held.target,
+            how=held.how,
+            typed=held.typed,
+            code_given=held.code_given,
+        )
     status = 422 if form.errors else 200
     return render(request, "accounts/sign_in_choose_password.html", {"form": form}, status=status)
 

@@ -38,7 +38,9 @@ def code(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            return after_password(request, held.user, held.target, how=held.how, code_given=True)
+            return after_password(
+                request, held.user, held.target, how=held.how, typed=held.typed, code_given=True
+            )
     return _ask_for_code(request, "accounts/sign_in_code.html", form, refusal)
 
 
@@ -58,7 +60,8 @@ def set_up_at_sign_in(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            done = finish(request, held.user, held.target, how=f"{held.how} and code")
+            how = f"{held.how} and code"
+            done = finish(request, held.user, held.target, how=how, typed=held.typed)
             response = _codes(request, codes, held.target)
             response.cookies.update(done.cookies)
             return response

@@ -1,5 +1,5 @@
 """A half-done sign-in: the password was right, another step (such as the code) is still to come. `how` names whose
-password it was, Berth's or the directory's.
+password it was, Berth's or the directory's; `typed` is the name that came with it.
 
 It is kept in the anonymous session for ten minutes; a change of the password ends it.
 """
@@ -26,9 +26,10 @@ class Waiting:
     target: str
     code_given: bool
     how: str
+    typed: str
 
 
-def hold(request: HttpRequest, user: User, target: str, *, code_given: bool, how: str) -> None:
+def hold(request: HttpRequest, user: User, target: str, *, code_given: bool, how: str, typed: str) -> None:
     request.session.cycle_key()
     request.session[WAITING] = {
         "user": str(user.pk),
@@ -36,6 +37,7 @@ def hold(request: HttpRequest, user: User, target: str, *, code_given: bool, how
         "target": target,
         "code_given": code_given,
         "how": how,
+        "typed": typed,
         "at": time.time(),
     }
 
@@ -47,7 +49,8 @@ def held(request: HttpRequest) -> Waiting | None:
     user = User.objects.filter(pk=kept["user"], is_active=True).first()
     if user is None or user.get_session_auth_hash() != kept["proof"]:
         return None
-    return Waiting(user, kept["target"], kept["code_given"], kept.get("how", "password"))
+    how, typed = kept.get("how", "password"), kept.get("typed", "")
+    return Waiting(user, kept["target"], kept["code_given"], how, typed)
 
 
 def drop(request: HttpRequest) -> None:

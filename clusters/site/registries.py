@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from accounts.credentials.secrets import Unreadable, decrypt, encrypt
+from accounts.models import Tenant
 from clusters.api import Api
 from clusters.errors import ClusterRefused
 from clusters.isolation import granting
 from clusters.labels import HASH, INSTANCE, MANAGED_BY, TENANT, digest_of, instance_selector
-from clusters.models import Cluster
+from clusters.models import Cluster, Installation
 from clusters.references import valid_prefixes
+
+logger = logging.getLogger(__name__)
 
 Body = dict[str, Any]
 
@@ -31,6 +36,13 @@ KEPT = "kept"  # in place of a password: the one that is stored
 MOST, LONGEST = 50, 8192  # sign-ons of a cluster, and characters of a user name or a password
 # Container runtimes know Docker Hub by the second name, or by both.
 HUB, HUB_NAMES = "docker.io", ("docker.io", "https://index.docker.io/v1/")
+
+_of_tests: list[Callable[[UUID], Iterable[str]]] = []
+
+
+def register(namespaces: Callable[[UUID], Iterable[str]]) -> None:
+    """Add what names the namespaces of an installation's tests. The rooms above call this in their `apps.py`."""
+    _of_tests.append(namespaces)
 
 
 @dataclass(frozen=True)
@@ -123,29 +135,48 @@ def digest(cluster: Cluster) -> str:
     return digest_of(cluster.registries)
 
 
+def places() -> set[str]:
+    """Return the names of the namespaces that get the Secret. Labels alone prove nothing: others may set them."""
+    tests = {name for named in _of_tests for name in named(Installation.current_id())}
+    return tests | {tenant.namespace for tenant in Tenant.objects.only("slug")}
+
+
 def refresh(cluster: Cluster, api: Api) -> None:
-    """Make, change or delete the Secret in all namespaces of Berth, as the row says. Raises ClusterError."""
+    """Make, change or delete the Secret in all namespaces of Berth, as the row says.
+
+    Raises ClusterError. A namespace that refuses keeps it from no other.
+    """
+    own, refusals = places(), []
     for namespace in api.list("Namespace", labels=instance_selector()):
-        if not namespace["metadata"].get("deletionTimestamp"):
-            _refresh(cluster, namespace["metadata"]["name"], namespace["metadata"]["labels"], api)
+        name, labels = namespace["metadata"]["name"], namespace["metadata"]["labels"]
+        try:
+            if not namespace["metadata"].get("deletionTimestamp"):
+                _refresh(cluster, name, labels, api, is_own=name in own)
+        except ClusterRefused as refused:
+            logger.warning("%s: the sign-ons to registries are not as entered: %s", name, refused)
+            refusals.append(refused)
+    if refusals:
+        raise refusals[0]
 
 
-def _refresh(cluster: Cluster, namespace: str, labels: Mapping[str, str], api: Api) -> None:
+def _refresh(cluster: Cluster, namespace: str, labels: Mapping[str, str], api: Api, *, is_own: bool) -> None:
     own = {name: labels[name] for name in (MANAGED_BY, INSTANCE, TENANT) if name in labels}
-    wanted = secret(cluster, namespace, own)
+    wanted = secret(cluster, namespace, own) if is_own else None
     try:
         there = _there(namespace, api)
     except ClusterRefused as refused:
         if refused.status != 403 or not cluster.secret_accounts:
             raise
         if wanted is None:
+            if not cluster.registries:
+                logger.warning("%s: if the Secret %s is there, delete it: Berth may not", namespace, NAME)
             return
         api.apply(granting.role_binding(cluster, namespace, own))
         granting.wait(namespace, api)
         there = None
     if wanted is not None and (there is None or _digest_in(there) != digest(cluster)):
         api.apply(wanted)
-    elif there is not None and not cluster.registries:
+    elif there is not None and not (cluster.registries and is_own):
         api.delete("Secret", namespace, NAME, uid=there["metadata"]["uid"])
 
 

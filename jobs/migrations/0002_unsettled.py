@@ -1,5 +1,6 @@
-from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
+
+from vitals.indexes import AddIndexBeside
 
 
 class Migration(migrations.Migration):
@@ -8,7 +9,7 @@ class Migration(migrations.Migration):
     dependencies = [("jobs", "0001_initial")]
 
     operations = [
-        AddIndexConcurrently(
+        AddIndexBeside(
             model_name="job",
             index=models.Index(
                 fields=["pool"],

@@ -166,9 +166,7 @@ def directory(now: datetime) -> Iterator[Firing]:
             severity=Severity.CRITICAL,
             since=row.tried_at,
         )
-    elif (
-        row.outcome == DirectorySync.Outcome.FAILED and now - (row.done_at or row.began_at) > SYNC_LATE_AFTER
-    ):
+    elif now - (row.done_at or row.began_at) > SYNC_LATE_AFTER:  # however the last try ended
         since = (row.done_at or row.began_at) + SYNC_LATE_AFTER
         yield Firing(key="directory/late", code="directory_late", severity=Severity.WARNING, since=since)
 

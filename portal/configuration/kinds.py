@@ -94,6 +94,12 @@ class RegistrySerializer(StrictSerializer):
         ),
     )
 
+    def validate(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Demand each field: in a change, which may leave out fields of a cluster, DRF would let these be absent."""
+        if missing := self.fields.keys() - values.keys():
+            raise serializers.ValidationError({name: _("This field is required.") for name in missing})
+        return values
+
 
 class Clusters(Kind):
     name, model = "clusters", Cluster

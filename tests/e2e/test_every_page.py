@@ -298,7 +298,7 @@ class Stage:
     def half_signed_in(self, person: User) -> Any:
         request = RequestFactory().get("/")
         request.session = SessionStore()
-        waiting.hold(request, person, "/", code_given=False, how="password")
+        waiting.hold(request, person, "/", code_given=False, how="password", typed="")
         request.session.save()
         return {
             "name": settings.SESSION_COOKIE_NAME,

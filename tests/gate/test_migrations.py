@@ -83,7 +83,7 @@ def narrows(operation: Operation, app: str, state: ProjectState, added: set[tupl
             is_check = isinstance(constraint, models.CheckConstraint)
             return "" if is_check else "old code relies on it: remove it in a later release"
         case migrations.AddIndex() | migrations.AddConstraint():
-            return "it locks the table while it reads it: AddIndexConcurrently in a migration with atomic = False"
+            return "it locks the table while it reads it: AddIndexBeside in a migration with atomic = False"
     return "old code still uses what goes away: stop using it now, remove it a release later and write contracts = N"
 
 

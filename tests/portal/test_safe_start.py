@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.environment import BASE_DIR, for_several_hosts, from_url
+from portal.environment import BASE_DIR, from_url, to_the_primary
 from portal.safe_start import unsafe
 
 GOOD = {
@@ -94,7 +94,7 @@ def test_a_url_that_is_missing_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "finds_the_primary"),
+    ("url", "skips_the_silent"),
     [
         ("postgres://berth@a:5432,b:5433/berth", True),
         ("postgres://berth@%2Fa,%2Fb/berth", True),
@@ -103,9 +103,12 @@ def test_a_url_that_is_missing_is_asked_for() -> None:
         ("postgres:///berth?host=/a", False),
     ],
 )
-def test_of_several_servers_the_primary_is_found(url: str, *, finds_the_primary: bool) -> None:
-    options = for_several_hosts(environ.Env.db_url_config(url))
-    assert (options.get("target_session_attrs") == "read-write") is finds_the_primary
+def test_no_standby_is_taken_and_of_several_servers_a_silent_one_is_skipped(
+    url: str, *, skips_the_silent: bool
+) -> None:
+    options = to_the_primary(environ.Env.db_url_config(url))
+    assert options["target_session_attrs"] == "read-write"
+    assert ("connect_timeout" in options) is skips_the_silent
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "BERTH_EMAIL_URL"])

@@ -87,9 +87,11 @@ def test_each_part_starts_once_its_database_is_there(
     process = subprocess.Popen([sys.executable, "manage.py", command], cwd=REPOSITORY, env=environ)
     try:
         until("it waits", life.exists)
-        assert process.poll() is None
+        begun = Path(f"{life}.begun")
+        assert process.poll() is None and not begun.exists()
         away.symlink_to(database["HOST"])
         until("it is heard", Process.objects.filter(part=name).exists)
+        assert begun.exists()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     finally:

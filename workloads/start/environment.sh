@@ -33,7 +33,10 @@ trust() {
     /etc/ssl/cert.pem ""; do
     [ ! -s "$BERTH_FILE" ] || break
   done
-  [ -n "$BERTH_FILE" ] || BERTH_FILE=$("${BERTH_PYTHON:-false}" -I -c "import certifi; print(certifi.where())" 2>/dev/null)
+  for BERTH_ROOTS in certifi pip._vendor.certifi; do
+    [ -z "$BERTH_FILE" ] || break
+    BERTH_FILE=$("${BERTH_PYTHON:-false}" -I -c "import $BERTH_ROOTS as roots; print(roots.where())" 2>/dev/null)
+  done
   BERTH_BUNDLE=$(mktemp) || return
   { [ ! -r "$BERTH_FILE" ] || cat "$BERTH_FILE"; echo; cat "$1"; } >"$BERTH_BUNDLE"
   : "${NODE_EXTRA_CA_CERTS:=$1}" "${SSL_CERT_FILE:=$BERTH_BUNDLE}" "${REQUESTS_CA_BUNDLE:=$BERTH_BUNDLE}" \

@@ -1,5 +1,6 @@
-from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
+
+from vitals.indexes import AddIndexBeside
 
 
 class Migration(migrations.Migration):
@@ -8,7 +9,7 @@ class Migration(migrations.Migration):
     dependencies = [("workspaces", "0003_warm_images")]
 
     operations = [
-        AddIndexConcurrently(
+        AddIndexBeside(
             model_name="workspace",
             index=models.Index(
                 fields=["pool"],

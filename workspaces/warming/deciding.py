@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 MOST_IMAGES = 3  # of a booking
 MOST_NODES = 50  # of a booking
 MOST_AT_ONCE = 3  # pulls in a pool: a registry serves others, too
 MOST_FAILURES = 2  # nodes that could not get an image, after which no other tries
+AGAIN_AFTER = timedelta(minutes=10)  # a kubelet reports its images later than its pods
 
 
 @dataclass(frozen=True)
@@ -58,24 +60,34 @@ def next_pulls(
     nodes: Sequence[str],
     *,
     there: Collection[Pull],
+    ready: Collection[Pull],
     under_way: Collection[Pull],
-    given_up: Collection[Pull],
+    given_up: Mapping[Pull, str],
     in_pool: int,
 ) -> list[Pull]:
     """Return what to pull now: the likeliest image on all nodes first, and few at once.
 
-    `references` and `nodes`: in order. `there`: what nodes have. `under_way`: for any booking. `given_up`: for this
-    one. `in_pool`: pulls under way in its pool.
+    `references` and `nodes`: in order. `there`: what nodes have. `ready`: what they had lately, for this booking.
+    `under_way`: for any booking. `given_up`: for this one, with the code; a mishap that says nothing about the image
+    has none. `in_pool`: pulls under way in its pool.
     """
-    failures = Counter(pull.reference for pull in given_up)
+    failures = Counter(pull.reference for pull, code in given_up.items() if code)
     wanted = (
         pull
         for pull in _each(references, nodes)
         if failures[pull.reference] < MOST_FAILURES
-        and not any(pull in known for known in (there, under_way, given_up))
+        and not any(pull in known for known in (there, ready, under_way, given_up))
     )
     free = max(0, MOST_AT_ONCE - in_pool)
     return [pull for pull, _place in zip(wanted, range(free), strict=False)]
+
+
+def is_due_again(
+    *, ready_at: datetime | None, given_up_at: datetime | None, is_there: bool, now: datetime
+) -> bool:
+    """Return True if an image is looked at as if anew: its node removed it, or it was given up a while ago."""
+    ended_at = given_up_at or (None if is_there else ready_at)
+    return ended_at is not None and now - ended_at > AGAIN_AFTER
 
 
 def _each(references: Sequence[str], nodes: Sequence[str]) -> Iterator[Pull]:

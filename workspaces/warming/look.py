@@ -34,7 +34,7 @@ from workloads.pods.troubles import CRASH_TROUBLES, IMAGE_TROUBLES
 from workspaces.models import WarmImage
 
 from . import manifests
-from .deciding import Pull, next_pulls
+from .deciding import AGAIN_AFTER, Pull, is_due_again, next_pulls
 from .gathering import images_of, nodes_for
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 BEFORE = timedelta(minutes=60)  # a booking begins
 REFUSED_AFTER = timedelta(minutes=2)  # a registry may answer the next try
 UNPLACED_AFTER = timedelta(seconds=30)
-REPORTED_WITHIN = timedelta(minutes=10)  # a kubelet reports its images later than its pods
+MOST_REPORTED = 50  # images that a kubelet reports: its largest
 GONE_AFTER = timedelta(minutes=1)
 DEADLINE = timedelta(seconds=manifests.DEADLINE_SECONDS)
 HAS_IMAGE = {*CRASH_TROUBLES, "CreateContainerConfigError"}  # the container fails, but its image is there
@@ -81,15 +81,21 @@ def _rows(cluster: Cluster) -> QuerySet[WarmImage]:
 
 
 def _there(cluster: Cluster, mirror: Mirror, now: datetime) -> set[Pull]:
-    """Return the images that nodes have: as they report, at most their 50 largest, and as pods showed lately."""
-    lately = _rows(cluster).filter(ready_at__gt=now - REPORTED_WITHIN)
+    """Return the images that nodes have: as they report, and as pods showed, lately or where the report is full."""
+    listed = {
+        node["metadata"]["name"]: node.get("status", {}).get("images") or () for node in mirror.all("Node")
+    }
     reported = {
-        Pull(complete(name), node["metadata"]["name"])
-        for node in mirror.all("Node")
-        for image in node.get("status", {}).get("images") or ()
+        Pull(complete(name), node)
+        for node, images in listed.items()
+        for image in images
         for name in image.get("names") or ()
     }
-    return reported | {pull_of(row) for row in lately}
+    full = [node for node, images in listed.items() if len(images) >= MOST_REPORTED]
+    shown = _rows(cluster).filter(
+        Q(ready_at__gt=now - AGAIN_AFTER) | Q(ready_at__isnull=False, node__in=full)
+    )
+    return reported | {pull_of(row) for row in shown}
 
 
 def pull_of(row: WarmImage) -> Pull:
@@ -155,15 +161,16 @@ def warm(booking: Booking, there: Collection[Pull], mirror: Mirror, instance: UU
     """Let the next nodes pull what they lack."""
     nodes = nodes_for(booking)
     references = plan(booking, nodes, there)
-    rows = [row for row in _rows(booking.pool.cluster) if row.ready_at is None]
+    rows = list(_rows(booking.pool.cluster))
     own = {pull_of(row): row for row in rows if row.booking_id == booking.pk}
     pulled = [row for row in rows if row.is_under_way]
     chosen = next_pulls(
         references,
         nodes,
         there=there,
+        ready={pull for pull, row in own.items() if row.ready_at},
         under_way={pull_of(row) for row in pulled},
-        given_up={pull for pull, row in own.items() if row.given_up_at},
+        given_up={pull: row.code for pull, row in own.items() if row.given_up_at},
         in_pool=sum(row.booking.pool_id == booking.pool_id for row in pulled),
     )
     make([own[pull] for pull in chosen if pull in own], mirror, instance)
@@ -182,9 +189,13 @@ def plan(booking: Booking, nodes: Collection[str], there: Collection[Pull]) -> l
             for image in images
             for node in nodes
         }
-        for row in WarmImage.objects.filter(booking=booking):
+        for row in WarmImage.objects.filter(booking=booking).select_related("image"):
             if wanted.pop((row.image_id, row.node), None) is None and not row.is_under_way:
                 row.delete()
+            elif is_due_again(
+                ready_at=row.ready_at, given_up_at=row.given_up_at, is_there=pull_of(row) in there, now=now
+            ):  # its reason is shown until it is there
+                _note(row, pulled_since=None, ready_at=None, given_up_at=None)
         for row in wanted.values():
             row.ready_at = now if pull_of(row) in there else None
         WarmImage.objects.bulk_create(wanted.values(), ignore_conflicts=True)

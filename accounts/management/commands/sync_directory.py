@@ -25,7 +25,7 @@ class Command(BaseCommand):
         if settings.LDAP is None:
             raise CommandError("No LDAP directory is set (BERTH_LDAP_URL).")
         report = sync.run(settings.LDAP, dry_run=options["dry_run"], force=options["force"])
-        if report.outcome == Outcome.FAILED:
+        if report.outcome == Outcome.FAILED and not report.failed:
             raise CommandError(f"Nothing was changed: {report.reason}.")
         for names, text in (
             (report.left, "left the directory"),
@@ -38,6 +38,8 @@ class Command(BaseCommand):
             self.stdout.write(f"{slug}: no owner is left; make somebody an owner")
         if report.outcome == Outcome.HELD_BACK:
             raise CommandError(f"Nothing was changed: {report.reason}. If they really left, add --force.")
+        if report.failed:
+            raise CommandError(f"{report.reason}. The others are done.")
         text = "would change" if options["dry_run"] else "changed"
         changed = len(report.left) + len(report.returned) + len(report.changed)
         self.stdout.write(f"{report.people} accounts compared, {changed} {text}.")

@@ -141,14 +141,14 @@ topologySpreadConstraints:
 
 {{/* Probes of parts that show their life by a file. */}}
 {{- define "berth.lifeProbes" -}}
-# The part works, stands by, or waits for its database. Until then its pod is not ready: a rollout or a drain that counted
-# a pod which is still starting would end the others.
+# The part works or stands by. While it starts, or waits for its database or a migration, its pod is not ready: a rollout or
+# a drain that counted it would end the others, and nobody would do their work.
 startupProbe:
   exec:
-    command: [test, -e, /tmp/alive]
+    command: [test, -e, /tmp/alive.begun]
   periodSeconds: 3
   timeoutSeconds: 10
-  failureThreshold: 100
+  failureThreshold: 400
 # Touched every five seconds, unless the part hangs, or its database takes requests and does not answer.
 livenessProbe:
   exec:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from threading import Event, Semaphore
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from accounts.directory import entries
+from accounts.directory import asking, entries
 from accounts.directory.configuration import Directory, Server, directory_from
 from accounts.directory.entries import Entry
-from accounts.directory.plan import Plan, is_due
+from accounts.directory.plan import Plan, is_due, plan
 from accounts.models import User
 from accounts.sign_on.configuration import Grant
 
@@ -95,6 +99,12 @@ def test_groups_of_a_person_are_those_below_the_base() -> None:
     assert found == {"vision,team", "a+b", "Doe, Jörg "}
 
 
+def test_a_filter_for_groups_is_filled_in_once() -> None:
+    there = read(GROUP_FILTER="(|(member={dn})(memberUid={name}))", GROUP_BASE="ou=groups")
+    who = Entry("uid={name},ou=people", {"uid": (b"{dn}*",)})
+    assert entries.groups_filter(there, who) == "(|(member=uid={name},ou=people)(memberUid={dn}\\2a))"
+
+
 @pytest.mark.parametrize(
     ("values", "ended"),
     [
@@ -113,6 +123,51 @@ def test_groups_of_a_person_are_those_below_the_base() -> None:
 )
 def test_a_directory_says_in_its_own_way_who_may_not_sign_in(values: dict[str, Any], ended: bool) -> None:
     assert entries.is_ended(entry(**values), NOW) is ended
+
+
+def test_a_directory_that_hangs_or_failed_a_moment_ago_holds_up_no_more_sign_ins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hanging, failing = Event(), Event()
+    begun = Semaphore(0)
+
+    def opened(directory: Directory) -> None:
+        if failing.is_set():
+            asking._failed_at[directory.servers[0]] = time.monotonic()
+        else:
+            begun.release()
+            hanging.wait(60)
+        raise OSError
+
+    monkeypatch.setattr(asking, "_failed_at", {})
+    monkeypatch.setattr(asking, "_opened", opened)
+
+    def ask() -> str:
+        with pytest.raises(asking.Away) as away:
+            asking.proven(read(), "(uid=ada)", "ada", "secret", NOW)
+        return str(away.value)
+
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(ask) for _number in range(3)]
+        assert all(begun.acquire(timeout=60) for _number in asked)
+        assert ask() == "3 sign-ins are waiting for it"
+        failing.set()
+        hanging.set()
+        assert {one.result() for one in asked} == {"it broke off (OSError)"}
+    assert ask() == "it broke off (OSError)"  # the turns are free again
+    assert ask() == "all servers failed a moment ago"
+
+
+def test_an_entry_whose_id_cannot_be_read_makes_the_answer_incomplete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = [entry(entryUUID=b"1"), entry(uid=b"bea")]
+    monkeypatch.setattr(asking, "connected", lambda _directory: nullcontext())
+    monkeypatch.setattr(asking, "everybody", lambda *_asked: iter(there))
+    with pytest.raises(asking.Away, match="no entryUUID that can be read"):
+        asking.read(read(), {"1", "2"}, None, NOW)
+    del there[1]
+    assert set(asking.read(read(), {"1", "2"}, None, NOW).present) == {"1"}
 
 
 def moment(day: int, hour: int, minute: int = 0) -> datetime:
@@ -140,7 +195,10 @@ def test_a_sync_is_due_once_a_night_and_an_hour_after_it_failed(
 @pytest.mark.parametrize(
     ("leaving", "losing", "active", "too_much"),
     [
-        (5, 0, 5, False),
+        (5, 0, 6, False),
+        (5, 0, 5, True),
+        (2, 0, 2, True),
+        (1, 0, 1, False),
         (6, 0, 30, False),
         (6, 0, 29, True),
         (3, 4, 20, True),
@@ -148,8 +206,24 @@ def test_a_sync_is_due_once_a_night_and_an_hour_after_it_failed(
         (201, 0, 1000, True),
     ],
 )
-def test_more_than_five_people_and_a_fifth_are_too_many_at_once(
+def test_more_than_five_people_and_a_fifth_or_all_are_too_many_at_once(
     leaving: int, losing: int, active: int, too_much: bool
 ) -> None:
     people = [User() for _number in range(leaving)]
     assert Plan(people, [], [], losing, active).is_too_much is too_much
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("groups", [None, [], ["root"]])
+def test_an_admin_stays_or_an_admin_looks_first(groups: list[str] | None, elsewhere: bool) -> None:
+    ada, bea = (
+        User(username=name, is_staff=name == "ada", staff_by_group=name == "ada") for name in ("ada", "bea")
+    )
+    for user in (ada, bea):
+        user._prefetched_objects_cache = {"memberships": User.objects.none()}  # type: ignore[attr-defined]
+    present: dict[str, Any] = {"2": {"groups": []}} | (
+        {} if groups is None else {"1": {"given_name": "Ada", "groups": groups}}
+    )
+    admins = {ada.pk} | ({uuid4()} if elsewhere else set())
+    found = plan({"1": ada, "2": bea}, present, read(GROUPS="root=admin", GROUP_BASE="ou=groups"), [], admins)
+    assert found.is_too_much is (groups != ["root"] and not elsewhere)

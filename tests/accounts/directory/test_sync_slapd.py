@@ -14,11 +14,12 @@ from django.utils import timezone
 
 from accounts import members
 from accounts.credentials import tokens
-from accounts.directory import asking, entries, sync
+from accounts.directory import asking, entries, examining, sync
 from accounts.directory.configuration import Directory, directory_from
 from accounts.directory.models import DirectorySync
 from accounts.errors import NotSignedIn
 from accounts.models import Role, User
+from accounts.sign_on import admission
 from accounts.signals import access_changed
 from monitoring.alerts import own_parts
 from tests.accounts.directory.slapd import BASE, Slapd, enter
@@ -158,6 +159,37 @@ def test_a_directory_that_is_away_empty_or_breaks_off_changes_nothing(
     assert (row.outcome, row.done_at, bool(row.reason)) == ("failed", None, True)
     late = timezone.now() + own_parts.SYNC_LATE_AFTER + timedelta(minutes=1)
     assert [one.code for one in own_parts.directory(late)] == ["directory_late"]
+
+
+def test_one_person_on_whom_it_fails_does_not_stop_the_others(
+    uni: Slapd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uni.people(["ada", "bea", "cid"])
+    came_in(uni, "ada", "bea", "cid")
+    for name in ("ada", "bea"):
+        uni.change(name, sn="King")
+    real = admission.follow
+
+    def follow(user: User, *asked: Any) -> None:
+        if user.username == "ada":
+            raise ValueError
+        real(user, *asked)
+
+    monkeypatch.setattr(admission, "follow", follow)
+    with pytest.raises(CommandError, match=r"see the log: ada\. The others are done"):
+        call_command("sync_directory")
+    assert "bea: has another" in capsys.readouterr().out
+    assert User.objects.get(username="bea").last_name == "King"
+    assert (DirectorySync.objects.get().outcome, trail("directory.sync")[-1][2]["failed"]) == (
+        "failed",
+        ["ada"],
+    )
+    assert [one.message for one in examining.examined(here()) if one.hint.endswith("see the log: ada")]
+    monkeypatch.setattr(sync, "plan", None)
+    assert (run().outcome, DirectorySync.objects.get().reason) == (
+        "failed",
+        "an error of Berth (TypeError): see the log",
+    )
 
 
 def test_doctor_says_what_it_finds_and_what_is_wrong(

@@ -15,19 +15,21 @@ from accounts.credentials.guessing import (
     ACCOUNT,
     ADDRESS,
     CODES,
+    DIRECTORY,
     PAIR,
     WINDOW,
     Limit,
     at_code,
+    at_directory,
     at_password,
     at_password_of_signed_in,
     free_at,
 )
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-LIMITS = [PAIR, CODES, ACCOUNT, ADDRESS]
+LIMITS = [PAIR, CODES, DIRECTORY, ACCOUNT, ADDRESS]
 # Most attempts in any window of fifteen minutes, by somebody who never pauses longer than they must.
-MOST = {PAIR: 5, CODES: 10, ACCOUNT: 45, ADDRESS: 145}
+MOST = {PAIR: 5, CODES: 10, DIRECTORY: 4, ACCOUNT: 45, ADDRESS: 145}
 gaps = st.lists(st.floats(0, 400), max_size=400)
 names = st.text(st.characters(exclude_characters="\0"), max_size=20)
 addresses = st.ip_addresses().map(str)
@@ -95,7 +97,7 @@ def test_strangers_cannot_reach_what_known_browsers_and_signed_in_people_are_cou
     assert len({attempt.name for attempt in own}) == 4
     strangers = {
         at_password(text, address, None).name for text in (name, typed) for address in (home, elsewhere)
-    }
+    } | {at_directory(text).name for text in (name, typed)}
     assert strangers.isdisjoint(attempt.name for attempt in own)
     assert not any(attempt.by_address for attempt in own)
 

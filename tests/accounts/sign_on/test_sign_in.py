@@ -7,11 +7,14 @@ from unittest.mock import patch
 import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.sessions.models import Session
+from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.utils import timezone
 
 from accounts.credentials import devices, sign_in
 from accounts.credentials.sessions import stored_as
+from accounts.directory import asking
+from accounts.directory.configuration import directory_from
 from accounts.errors import NotSignedIn, TooMany
 from accounts.models import AuditEntry, SignInFailure
 from accounts.trail import audit
@@ -146,6 +149,42 @@ def test_the_cookie_of_a_browser_gives_its_people_alone_attempts_and_not_many(pe
     assert known.post("/sign-in/", of_alice).status_code == 429  # it is no device of hers
     guess = {"username": "bob", "password": "wrong"}
     assert [known.post("/sign-in/", guess).status_code for _number in range(6)] == [401] * 5 + [429]
+
+
+def test_strangers_get_few_attempts_at_a_name_in_the_directory_and_known_browsers_their_own(
+    people: People, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.LDAP = directory_from(
+        {"BERTH_LDAP_URL": "ldaps://a.example.org", "BERTH_LDAP_PEOPLE_BASE": "ou=people"}
+    )
+    asked = list[str | None]()
+
+    def proven(_directory: Any, _wanted: str, name: str | None, password: str, _now: Any) -> Any:
+        asked.append(name)
+        return {"sub": "1", "preferred_username": "dora"} if password == "right" else None
+
+    monkeypatch.setattr(asking, "proven", proven)
+    known = Client()
+    dora = {"username": "dora", "password": "right"}
+    assert [attempt("Dora", address=f"198.51.100.{number}") for number in range(3)] == ["refused"] * 3
+    assert known.post("/sign-in/", dora).status_code == 302  # as there, it forgets the wrong ones
+    known.post("/sign-out/")
+    asked.clear()
+    outcomes = [attempt("DORA", address=f"198.51.100.{number}") for number in range(6)]
+    assert outcomes == ["refused"] * 4 + ["too many"] * 2
+    assert (attempt("dora", "right"), asked) == ("too many", ["DORA"] * 4)
+    assert attempt("alice", "alice-password") == "in"
+    assert known.post("/sign-in/", dora).status_code == 302
+
+
+def test_a_browser_knows_people_by_the_name_here_and_by_the_one_that_they_typed(people: People) -> None:
+    request, response = HttpRequest(), HttpResponse()
+    for user, typed in ((people.bob.user, ""), (people.alice.user, "Countess")):
+        devices.remember(request, response, user, typed)
+        request.COOKIES = {devices.COOKIE: response.cookies[devices.COOKIE].value}
+    known = {name: devices.known(request, name) for name in ("alice", "countess", "bob", "", "carol")}
+    assert known["alice"] == known["countess"] == known["bob"] is not None
+    assert known[""] is None and known["carol"] is None
 
 
 @pytest.mark.parametrize(

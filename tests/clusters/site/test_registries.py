@@ -13,17 +13,21 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
 
-from accounts.models import AuditEntry, User
+from accounts.models import AuditEntry, Tenant, User
 from clusters import labels
 from clusters.connections import connect
+from clusters.errors import ClusterRefused
 from clusters.mirror import Mirror
 from clusters.models import Cluster, Installation
 from clusters.site import registries
 from clusters.site.registries import NAME, SignOn
 from clusters.watch.registries import Registries
 from devcluster.testing.kube import Kube
+from monitoring.isolation import manifests as of_proofs
+from monitoring.validation import manifests as of_tests
 from tests.admin_forms import text_of
 from tests.own_rights import OwnRights, bind
+from tests.shared.played_api import PlayedApi
 
 ROBOT = SignOn("registry.example:5000/team", "robot$berth", "s3cret with spaces")
 
@@ -90,11 +94,13 @@ def cluster(db: None, kubeconfig: str, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_the_watcher_makes_changes_restores_and_deletes_it(cluster: Cluster, kubeconfig: str) -> None:
-    """In a namespace of tests too, where nobody bound the right to Secrets yet."""
-    admin, api, name = Kube(Path(kubeconfig)), connect(cluster), f"berth-{uuid4().hex[:8]}"
+    """Where nobody bound the right to Secrets yet, too; and nowhere else, whatever labels somebody sets there."""
+    admin, api = Kube(Path(kubeconfig)), connect(cluster)
+    name = Tenant.objects.create(slug=uuid4().hex[:8], name="Lab").namespace
     own = {labels.MANAGED_BY: labels.MANAGER, labels.INSTANCE: str(Installation.current_id())}
     path = f"/api/v1/namespaces/{name}/secrets"
     admin.namespace(name, **own)
+    admin.namespace(f"{name}-not", **own)
     mirror = Mirror(lambda: api)
     mirror.replace("Namespace", api.list("Namespace"), "1")
     keeper = Registries(cluster, mirror)
@@ -107,6 +113,7 @@ def test_the_watcher_makes_changes_restores_and_deletes_it(cluster: Cluster, kub
     entry = {"username": ROBOT.username, "password": ROBOT.password}
     [made] = look()
     assert made[ROBOT.host].items() >= entry.items()
+    assert admin.get(f"/api/v1/namespaces/{name}-not/secrets")["items"] == []
     admin.call("DELETE", f"{path}/{NAME}")
     assert look() == []
     assert look(now=True) == [made]
@@ -114,7 +121,59 @@ def test_the_watcher_makes_changes_restores_and_deletes_it(cluster: Cluster, kub
     assert look()[0][ROBOT.host]["password"] == "new"
     Cluster.objects.update(registries="")
     assert look() == []
-    admin.call("DELETE", f"/api/v1/namespaces/{name}")
+    for namespace in (name, f"{name}-not"):
+        admin.call("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+class Refusing(PlayedApi):
+    """Cluster that lets nobody touch Secrets in some namespaces."""
+
+    def __init__(self, refused: dict[str, int]) -> None:
+        super().__init__()
+        self.refused = refused
+
+    def each(self, kind: str, *, namespace: str, metadata_only: bool, **selectors: Any) -> list[Any]:
+        if namespace in self.refused:
+            raise ClusterRefused(self.refused[namespace], "Refused", "no")
+        return self.list(kind, namespace=namespace)
+
+    def secrets(self) -> set[str]:
+        return {body["metadata"]["namespace"] for body in self.of("Secret")}
+
+
+@pytest.fixture
+def refusing(db: None) -> Refusing:
+    """A cluster with a namespace that was labelled by hand, those of two tenants, the first of which refuses, and
+    those of tests."""
+    tenants = [Tenant.objects.create(slug=slug, name=slug).namespace for slug in ("a", "b")]
+    api = Refusing({tenants[0]: 500})
+    for name in ("berth-0", "zoo", *tenants, *(registries.places() - {*tenants})):
+        own = {**labels.instance_selector(), labels.TENANT: "a"}
+        api.apply({"kind": "Namespace", "metadata": {"name": name, "labels": own}})
+    return api
+
+
+def test_only_berths_own_namespaces_get_it_and_one_that_refuses_keeps_it_from_no_other(
+    refusing: Refusing, caplog: pytest.LogCaptureFixture
+) -> None:
+    foreign = registries.secret(cluster_with(ROBOT), "zoo", labels.instance_selector())
+    assert foreign
+    refusing.apply(foreign)  # as an earlier version left it
+    with pytest.raises(ClusterRefused):
+        registries.refresh(cluster_with(ROBOT), refusing)  # type: ignore[arg-type]
+    instance = Installation.current_id()
+    tests = {of_tests.namespace(instance), *of_proofs.namespaces(instance)}
+    assert refusing.secrets() == {"berth-b", *tests} and len(tests) == 3
+    assert "berth-a" in caplog.text and ROBOT.password not in caplog.text
+
+
+def test_a_secret_that_cannot_be_deleted_is_told_of(
+    refusing: Refusing, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusing.refused = {"berth-a": 403}
+    registries.refresh(cluster_with(secret_accounts=[{"kind": "User", "name": "berth"}]), refusing)  # type: ignore[arg-type]
+    (told,) = caplog.records
+    assert told.levelname == "WARNING" and "berth-a" in told.getMessage()
 
 
 # --- entered

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from clusters import labels
 from clusters.api import Api
+from clusters.mirror import Mirror
 from clusters.models import Cluster, Installation, Node
 from clusters.watch.announcements import Announcements
 from clusters.watch.watcher import ClusterWatch
@@ -123,6 +124,34 @@ def test_an_image_that_cannot_be_pulled_is_given_up_with_the_reason(cast: Cast, 
     assert looks.has_pulled(pod)
     pod["spec"] = {}
     assert looks.obstacle(pod, now) == looks.NOTHING  # its node is full
+
+
+def test_what_a_node_removed_or_gave_up_is_pulled_again_after_ten_minutes(cast: Cast, course: Image) -> None:
+    booking, now = book(cast), timezone.now()
+    long_ago = now - timedelta(minutes=11)
+    fields: dict[str, dict[str, Any]] = {
+        "gone": {"ready_at": long_ago, "pulled_since": long_ago},
+        "lately": {"ready_at": now - timedelta(minutes=9)},
+        "full": {"ready_at": long_ago},  # its image is none of the 50 that it reports
+        "reports": {"ready_at": long_ago},
+        "refused": {"given_up_at": long_ago, "pulled_since": long_ago, "code": "image_denied"},
+        "busy": {"given_up_at": now},
+    }
+    for node, values in fields.items():
+        WarmImage.objects.create(booking=booking, image=course, node=node, **values)
+    lists = {
+        "full": [{"names": [f"other/{number}:1"]} for number in range(50)],
+        "reports": [{"names": [COURSE]}],
+    }
+    mirror = Mirror(lambda: None)  # type: ignore[arg-type,return-value]
+    nodes = [{"metadata": {"name": node}, "status": {"images": lists.get(node)}} for node in fields]
+    mirror.replace("Node", nodes, "1")
+    there = looks._there(cast.cluster, mirror, now)
+    assert {pull.node for pull in there if pull.reference == COURSE} == {"lately", "full", "reports"}
+    looks.plan(booking, list(fields), there)
+    rows = WarmImage.objects.filter(ready_at=None, given_up_at=None, pulled_since=None)
+    assert {(row.node, row.code) for row in rows} == {("gone", ""), ("refused", "image_denied")}
+    assert ready(booking) == {"lately", "full", "reports"}
 
 
 def test_the_pod_has_no_gpu_no_token_and_takes_no_room(cast: Cast, course: Image) -> None:
