@@ -258,9 +258,9 @@ def _require_closed(cursor: CursorWrapper, schema: str, accounts: list[str]) -> 
     )
     if still := ", ".join(account for (account,) in cursor.fetchall()):
         raise CommandError(
-            f"{still} can create tables in the schema {schema}, and only its owner can take that away. As that owner or "
-            f"a superuser, run: REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {still}; then run migrate again. If "
-            "they are superusers, or members of a role with that right, take that away."
+            f"{still} can create tables in the schema {schema}, and only its owner can take that away. As that owner "
+            f"or as a superuser, run: REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {still}; then run migrate again. "
+            "If they are superusers, or members of a role with that right, take that away."
         )
 
 
