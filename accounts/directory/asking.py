@@ -34,6 +34,7 @@ LEFT_OUT_SECONDS = 60
 # hangs must not take the process's threads from everybody else.
 PAUSE_SECONDS = 10
 MOST_AT_ONCE = 3
+TURN_SECONDS = 2.0  # how long one waits for its turn
 # Active Directory sends 1,000 entries at most for one question.
 PAGE = 500
 PAGES = "1.2.840.113556.1.4.319"  # control of RFC 2696
@@ -133,11 +134,11 @@ def read(directory: Directory, known: set[str], seconds: float | None, now: date
 
 @contextmanager
 def _turn(directory: Directory) -> Iterator[None]:
-    """Let a sign-in ask the directory now, or raise Away: it does not wait for others."""
+    """Let a sign-in ask the directory soon, or raise Away: a class may come at once, and no thread waits for long."""
     began = time.monotonic() - PAUSE_SECONDS
     if all(_failed_at.get(server, -1e9) > began for server in directory.servers):
         raise Away("all servers failed a moment ago")
-    if not _turns.acquire(blocking=False):
+    if not _turns.acquire(timeout=TURN_SECONDS):
         raise Away(f"{MOST_AT_ONCE} sign-ins are waiting for it")
     try:
         yield
