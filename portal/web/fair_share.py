@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils.functional import LazyObject
 from django.utils.translation import gettext as _
 
 from accounts.addresses import neighbourhood, plain
@@ -138,15 +139,17 @@ class Askers:
             return ""
 
     def note(self, request: HttpRequest) -> None:
-        """Remember whose the request was; forget a credential that no longer is anybody's."""
-        credential = _credential(request)
-        if credential is None:
+        """Remember whose the request was; forget a credential that no longer is anybody's.
+
+        A file of a page and a probe ask for nobody, so they tell nothing about the credential that came with them.
+        """
+        credential, who = _credential(request), _who(request)
+        if credential is None or who is None:
             return
-        person = _person_of(request)
-        if person is None:
+        if type(who) is not User:
             self._known.pop(credential, None)
             return
-        self._known[credential] = person
+        self._known[credential] = who.pk
         self._known.move_to_end(credential)
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
@@ -158,13 +161,15 @@ def _credential(request: HttpRequest) -> bytes | None:
     return sha256(found.encode()).digest() if found else None
 
 
-def _person_of(request: HttpRequest) -> UUID | None:
-    """Return whom this credential proved, without a query: a token sets `user`, a session fills its cache."""
+def _who(request: HttpRequest) -> object | None:
+    """Return who the credential proved to be, without a query, or None if nothing asked for it.
+
+    A token sets `user`, a session fills its cache.
+    """
     if "Authorization" in request.headers:
         user = request.__dict__.get("user")
-    else:
-        user = getattr(request, "_cached_user", None)
-    return user.pk if type(user) is User else None
+        return None if isinstance(user, LazyObject) else user
+    return getattr(request, "_cached_user", None)
 
 
 def _now() -> float:

@@ -12,9 +12,12 @@ from uuid import uuid4
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.db import connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.functional import SimpleLazyObject
 
 from accounts.credentials import tokens
 from portal.web import fair_share
@@ -132,10 +135,27 @@ def test_a_proven_credential_is_its_persons_and_all_else_its_addresss(db: None) 
     askers.note(request(token, bob))
     assert askers.lane_of(request(token, address="10.0.0.2")) == bob.pk
     assert askers.lane_of(request({"authorization": "Bearer two"})) == "10.0.0.1"
-    askers.note(request(token))  # revoked: it proved nobody
+    askers.note(request(token, AnonymousUser()))  # revoked: it proved nobody
     assert askers.lane_of(request(token)) == "10.0.0.1"
     assert askers.lane_of(request({}, address="2001:db8::1")) == "2001:db8::"
     assert askers.lane_of(request({}, address="")) == ""
+
+
+def test_what_asks_for_nobody_leaves_a_credential_its_persons(db: None) -> None:
+    bob, askers = make_cast().bob.user, Askers()
+    session, file = request({}), request({})
+    session.COOKIES = file.COOKIES = {settings.SESSION_COOKIE_NAME: "one"}
+    session._cached_user = bob  # type: ignore[attr-defined]
+    token, probe = request({"authorization": "Bearer one"}, bob), request({"authorization": "Bearer one"})
+    for proven in (session, token):
+        askers.note(proven)
+    probe.user = SimpleLazyObject(AnonymousUser)  # type: ignore[assignment]
+    for asked_nobody in (file, probe):
+        askers.note(asked_nobody)
+        assert askers.lane_of(asked_nobody) == bob.pk
+    file._cached_user = AnonymousUser()  # type: ignore[attr-defined] # signed out
+    askers.note(file)
+    assert askers.lane_of(file) == "10.0.0.1"
 
 
 def test_what_is_known_is_bounded(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
