@@ -61,7 +61,7 @@ class Away(Exception):
 
 @dataclass(frozen=True)
 class Reading:
-    """What the whole directory says of known people: claims by subject, of those that are there and not ended."""
+    """Answer of the whole directory about known people: claims by subject, of those that are there and not ended."""
 
     present: dict[str, dict[str, Any]]
     people: int

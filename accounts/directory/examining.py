@@ -1,4 +1,4 @@
-"""What `manage.py doctor` says of the LDAP directory."""
+"""Findings of `manage.py doctor` about the LDAP directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the directory was last compared with the accounts, and what came of it."""
+"""Last comparison of the directory with the accounts, and what came of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sync of the directory will do, and when it is due. Pure: rows and answers in, a plan out."""
+"""Plan of a sync of the directory, and when it is due. Pure: rows and answers in, a plan out."""
 
 from __future__ import annotations
 

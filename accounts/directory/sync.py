@@ -37,7 +37,7 @@ KEY = UUID("6c64c5a6-9a34-4f0b-8a43-6d5e0a1f7b11")  # of the lock that lets one 
 
 @dataclass(frozen=True)
 class Report:
-    """What a run did, or would do: user names."""
+    """Result of a run, or of a run that only looks: user names."""
 
     outcome: str
     reason: str = ""

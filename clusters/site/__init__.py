@@ -1,1 +1,1 @@
-"""What a site gives the pods of its people: sign-ons to registries, environment, and certificates to trust."""
+"""Settings of a site for the pods of its people: sign-ons to registries, environment, and certificates to trust."""

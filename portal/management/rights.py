@@ -178,7 +178,7 @@ CELL = re.compile(r"-|(?P<verbs>[SIUD]+)(\+(?P<columns>[a-z_,]+))?")
 
 @dataclass(frozen=True)
 class Right:
-    """What a part may do with one table."""
+    """Right of a part to one table."""
 
     verbs: tuple[str, ...]
     columns: tuple[str, ...] = ()  # that it may update, where it may not update the others

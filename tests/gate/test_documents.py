@@ -9,6 +9,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.gate.rooms import ROOMS
+
 ROOT = Path(__file__).parents[2]
 CODE_BLOCK = re.compile(r"^( *)(```|~~~).*?^\1\2\s*$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
@@ -18,18 +20,6 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
 PATH = re.compile(r"(?:[\w.*-]+/)*[\w.*-]+/?")
 IS_FILE = re.compile(r"[\w*-][\w.*-]*\.(?:py|md|html|css|js|toml|ya?ml|json|po|sh|in|ini)")
-ROOMS = (
-    "accounts",
-    "clusters",
-    "jobs",
-    "monitoring",
-    "portal",
-    "quotas",
-    "storage",
-    "vitals",
-    "workloads",
-    "workspaces",
-)
 # Of the trial, and of a program that runs in a pod of its own.
 NOT_SET_BY_OPERATORS = ("portal/up/", "monitoring/isolation/program.py")
 READ = re.compile(r"(?:env\.\w+\(|environ(?:\.get\(|\[))\s*f?\"(BERTH_[^\"]+)\"")

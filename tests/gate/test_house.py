@@ -13,20 +13,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.gate.prose import is_poor, openings
+from tests.gate.rooms import ROOMS
 
 ROOT = Path(__file__).parents[2]
-ROOMS = (
-    "accounts",
-    "clusters",
-    "jobs",
-    "monitoring",
-    "portal",
-    "quotas",
-    "storage",
-    "vitals",
-    "workloads",
-    "workspaces",
-)
 MOST_FILES = 25
 """Python files in one folder; more hide each other."""
 MOST_POOR = 0.05
